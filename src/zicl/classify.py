@@ -1,0 +1,243 @@
+"""ZICLClassifier: the scikit-learn face of zicl."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from zicl._progress import Report, silent
+from zicl.config import Labelling, PromptSettings, Retrieval, Scoring, get_method
+from zicl.demos import labeler as labelers
+from zicl.demos.labels import Labels
+from zicl.demos.prompt import Limits, PromptBuilder
+from zicl.demos.synonyms import complete_synonyms, paper_table, random_unigrams
+from zicl.demos.template import Template, get_template
+from zicl.exceptions import ConfigError, LabelError
+from zicl.explain import Explanation
+from zicl.lm.base import LanguageModel, Progress
+from zicl.lm.load import DEFAULT_LM, load_lm
+from zicl.pipeline import Pipeline
+from zicl.results import Result
+from zicl.retrieve.base import RETRIEVERS, Retriever
+from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder
+from zicl.retrieve.index import Index
+from zicl.retrieve.joint import JointIndex
+from zicl.retrieve.texts import index_texts
+from zicl.texts import check_texts
+
+if TYPE_CHECKING:
+    from zicl.retrieve.index import Searchable
+
+
+class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Classify texts with pseudo-demonstrations from a raw corpus; no labelled example is used.
+
+    Parameters
+    ----------
+    index : path of a corpus built with ``zicl corpus build``, an open ``Index``, or None for no-demos
+    labels : names, a mapping name → synonyms, ``Labels``, or the path of a labels.toml
+    lm : a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, or a loaded language model
+    method : "z-icl" (the paper's), "naive", "random-inputs" or "no-demos"
+    retrieval, labelling, prompt, scoring : settings that replace the method's and the defaults
+    seed : decides every random draw, together with the text itself
+    offline : reach no network
+
+    Attributes
+    ----------
+    classes_ : label names, sorted, the order of all columns
+    labels_ : the labels with the synonyms in use
+    settings_ : the settings in use, the method's and the defaults included
+    pipeline_ : what runs
+
+    ``predict_proba`` is the softmax of ``decision_function`` (raw log-likelihoods, one column a label,
+    also for two labels) under a uniform prior, and is not calibrated.
+    """
+
+    def __init__(
+        self,
+        index: str | Path | Index | None = None,
+        labels: Any = None,  # noqa: ANN401 - see Labels.of
+        lm: str | LanguageModel = DEFAULT_LM,
+        *,
+        method: str = "z-icl",
+        retrieval: Retrieval | None = None,
+        labelling: Labelling | None = None,
+        prompt: PromptSettings | None = None,
+        scoring: Scoring | None = None,
+        seed: int = 0,
+        offline: bool = False,
+    ) -> None:
+        self.index = index
+        self.labels = labels
+        self.lm = lm
+        self.method = method
+        self.retrieval = retrieval
+        self.labelling = labelling
+        self.prompt = prompt
+        self.scoring = scoring
+        self.seed = seed
+        self.offline = offline
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        labels: Any,  # noqa: ANN401 - see Labels.of
+        *,
+        encoder: str | Encoder = DEFAULT_ENCODER,
+        report: Report = silent,
+        **settings: Any,  # noqa: ANN401 - the constructor's own keyword arguments
+    ) -> ZICLClassifier:
+        """A classifier whose corpus is ``texts``, each a document: it never demonstrates itself."""
+        index = index_texts(check_texts(texts), encoder=encoder, offline=settings.get("offline", False), report=report)
+        return cls(index, labels, **settings)
+
+    # -- fitting: load and check, learn nothing -------------------------------------------------------
+
+    def fit(self, X: Iterable[str] | None = None, y: Iterable[str] | None = None) -> ZICLClassifier:  # noqa: N803
+        """Load everything and check it. ``y`` is only checked; ``X`` is used only if the settings say so."""
+        if self.labels is None:
+            raise LabelError("no labels were given", hint='ZICLClassifier(index, labels=["terrible", "great"])')
+        labels = Labels.of(self.labels)
+        if y is not None:
+            _check_targets(y, labels)
+        preset = get_method(self.method)
+        retrieval = self.retrieval or preset.retrieval
+        labelling = self.labelling or preset.labelling
+        prompt, scoring = self.prompt or PromptSettings(), self.scoring or Scoring()
+        index = self._open_index(retrieval, X)
+        lm = self._load_lm(scoring)
+        builder = _prompt_builder(labels, lm, prompt, scoring)
+
+        if retrieval.k and labelling.words == "synonyms":
+            labels = complete_synonyms(labels, index=index, lm=lm, offline=self.offline)
+        self.pipeline_ = Pipeline(
+            labels=labels,
+            builder=builder,
+            lm=lm,
+            scoring=scoring,
+            k=retrieval.k,
+            seed=self.seed,
+            index=index,
+            retriever=_retriever(retrieval) if retrieval.k else None,
+            labeler=self._labeler(labels, labelling) if retrieval.k else None,
+        )
+        self.labels_ = labels
+        self.index_, self.lm_ = index, lm
+        self.settings_ = {"retrieval": retrieval, "labelling": labelling, "prompt": prompt, "scoring": scoring}
+        self.classes_ = np.array(sorted(labels.names), dtype=object)
+        return self
+
+    def _open_index(self, retrieval: Retrieval, texts: Iterable[str] | None) -> Searchable | None:
+        if retrieval.k == 0:
+            return None
+        if self.index is None:
+            raise ConfigError(
+                f"the method {self.method!r} needs a corpus to take its {retrieval.k} demonstrations from",
+                hint="give the path of a corpus (zicl corpus build), or use method='no-demos'",
+            )
+        index = self.index if isinstance(self.index, Index) else Index.open(self.index, offline=self.offline)
+        if retrieval.include_fit_texts and texts is not None:
+            return JointIndex(index, index_texts(check_texts(texts), encoder=index.encoder, offline=self.offline))
+        return index
+
+    def _load_lm(self, scoring: Scoring) -> LanguageModel:
+        if not isinstance(self.lm, str):
+            return self.lm
+        return _loaded(self.lm, scoring.device, scoring.dtype, scoring.batch_size, self.offline)
+
+    def _labeler(self, labels: Labels, labelling: Labelling) -> labelers.Labeler:
+        if labelling.words == "original":
+            return labelers.original(labels)
+        if labelling.words == "random-words":
+            return labelers.random_words(labels, random_unigrams(offline=self.offline), self.seed)
+        return labelers.synonyms(labels)
+
+    # -- predicting -----------------------------------------------------------------------------------
+
+    def classify(self, X: Iterable[str], progress: Progress | None = None) -> list[Result]:  # noqa: N803
+        """Results with scores, demonstrations and prompts, in the order of ``X``."""
+        check_is_fitted(self, "pipeline_")
+        return self.pipeline_.run(check_texts(X), progress)
+
+    def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:  # noqa: N803
+        """Log-likelihoods, one row a text, one column a label in the order of ``classes_``."""
+        return self._columns([{s.label: s.value for s in result.scores} for result in self.classify(X)])
+
+    def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:  # noqa: N803
+        """Softmax of ``decision_function`` over the labels. Not calibrated."""
+        return self._columns([result.probabilities for result in self.classify(X)])
+
+    def predict(self, X: Iterable[str]) -> NDArray[np.object_]:  # noqa: N803
+        """The label of the highest score."""
+        return np.array([result.label for result in self.classify(X)], dtype=object)
+
+    def _columns(self, rows: Sequence[dict[str, float]]) -> NDArray[np.float64]:
+        return np.array([[row[name] for name in self.classes_] for row in rows]).reshape(len(rows), len(self.classes_))
+
+    def explain(self, text: str) -> Explanation:
+        """Why ``text`` gets its label: demonstrations, prompt and the score of every label."""
+        return Explanation(self.classify([text])[0])
+
+    def save(self, path: str | Path) -> Path:
+        """Write a small readable folder that ``zicl.load`` and ``zicl classify --with`` take."""
+        from zicl.artefact import save
+
+        return save(self, path)
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        tags.requires_fit = True
+        return tags
+
+
+@lru_cache(maxsize=1)
+def _loaded(spec: str, device: str, dtype: str, batch_size: int, offline: bool) -> LanguageModel:
+    """The last model is kept: cross-validation would otherwise load it once a fold."""
+    return load_lm(spec, device=device, dtype=dtype, batch_size=batch_size, offline=offline)
+
+
+def _retriever(settings: Retrieval) -> Retriever:
+    kind = RETRIEVERS.get(settings.method)
+    known = getattr(kind, "__dataclass_fields__", {})
+    return kind(**{k: v for k, v in settings.model_dump().items() if k in known and k in ("pool", "exclude_self")})  # type: ignore[no-any-return]
+
+
+def _prompt_builder(labels: Labels, lm: LanguageModel, prompt: PromptSettings, scoring: Scoring) -> PromptBuilder:
+    bos = lm.adds_bos if prompt.bos == "auto" else prompt.bos == "on"
+    return PromptBuilder(
+        tokenizer=lm.tokenizer,
+        template=pick_template(prompt.template, labels),
+        inference=scoring.inference,
+        limits=Limits(prompt.tokens_per_demo, prompt.tokens_all_demos, prompt.tokens_input),
+        context=lm.context,
+        bos=bos,
+    )
+
+
+def pick_template(template: str | tuple[str, str], labels: Labels) -> Template:
+    """A template by name or by its lines; ``auto`` is "review" for the paper's sentiment labels, else "text"."""
+    if isinstance(template, tuple):
+        return Template(*template)
+    if template == "auto":
+        return get_template("review" if paper_table(labels.names) else "text")
+    return get_template(template)
+
+
+def _check_targets(y: Iterable[str], labels: Labels) -> None:
+    unknown = sorted({str(value) for value in y} - set(labels.names))
+    if unknown:
+        raise LabelError(
+            f"y holds values that are no label: {', '.join(map(repr, unknown[:5]))}",
+            hint=f"the labels are: {', '.join(labels.names)}",
+        )

@@ -1,0 +1,146 @@
+"""Options that several commands share, and the classifier they describe."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zicl.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from zicl.classify import ZICLClassifier
+
+CorpusOption = Annotated[Path | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")]
+WithOption = Annotated[Path | None, typer.Option("--with", help="A saved classifier; its settings are used.")]
+LabelsOption = Annotated[str | None, typer.Option("--labels", "-l", help="Label words, comma-separated, or a labels.toml.")]
+SynonymsOption = Annotated[list[str] | None, typer.Option("--synonyms", help="LABEL=SYNONYM, as often as needed.")]
+LMOption = Annotated[str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder or gguf:FILE. [smollm2-135m]")]
+MethodOption = Annotated[str, typer.Option("--method", help="z-icl, naive, random-inputs or no-demos.")]
+RetrievalOption = Annotated[
+    str | None, typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random; the method's by default.")
+]
+InferenceOption = Annotated[str, typer.Option("--inference", help="channel, P(text|label), or direct, P(label|text).")]
+KOption = Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")]
+TemplateOption = Annotated[
+    str, typer.Option("--template", help="auto, review, text, none, or your own: 'Review: {input}|Sentiment: {label}'.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Decides every random draw.")]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Reach no network at all.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for machines.")]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the shared options say; each field is an option of every command that takes a choice."""
+
+    corpus: CorpusOption = None
+    saved: WithOption = None
+    labels: LabelsOption = None
+    synonyms: SynonymsOption = None
+    lm: LMOption = None
+    method: MethodOption = "z-icl"
+    retrieval: RetrievalOption = None
+    inference: InferenceOption = "channel"
+    k: KOption = None
+    template: TemplateOption = "auto"
+    seed: SeedOption = 0
+    offline: OfflineOption = False
+
+    def classifier(self) -> ZICLClassifier:
+        """The fitted classifier these options describe."""
+        if self.offline:
+            go_offline()
+        if self.saved is not None:
+            if self.labels or self.synonyms:
+                raise UsageError("--with brings its own labels", hint="leave out --labels and --synonyms, or --with")
+            from zicl.artefact import load
+
+            return load(self.saved, index=self.corpus, lm=self.lm, offline=self.offline)
+        return self._new().fit()
+
+    def _new(self) -> ZICLClassifier:
+        from pydantic import ValidationError
+
+        from zicl.classify import ZICLClassifier
+        from zicl.config import PromptSettings, Scoring, get_method
+        from zicl.exceptions import ConfigError
+        from zicl.lm.load import DEFAULT_LM
+
+        if self.labels is None:
+            raise UsageError("no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier")
+        retrieval = get_method(self.method).retrieval
+        try:
+            changes = {name: value for name, value in (("k", self.k), ("method", self.retrieval)) if value is not None}
+            retrieval = type(retrieval)(**{**retrieval.model_dump(), **changes})
+            prompt = PromptSettings(template=parse_template(self.template))
+            scoring = Scoring(inference=self.inference)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ConfigError(f"--{first['loc'][0]}: {first['msg']}, not {first['input']!r}") from error
+        return ZICLClassifier(
+            self.corpus,
+            parse_labels(self.labels, self.synonyms),
+            self.lm or DEFAULT_LM,
+            method=self.method,
+            retrieval=retrieval,
+            prompt=prompt,
+            scoring=scoring,
+            seed=self.seed,
+            offline=self.offline,
+        )
+
+
+def takes_choice(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the shared options: it is called with ``choice`` and its own parameters.
+
+    Typer reads a command's options off its signature, so the signature is put together here, once.
+    """
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "choice"]
+    shared = list(inspect.signature(Choice, eval_str=True).parameters.values())
+
+    def run(**values: Any) -> None:  # noqa: ANN401 - what the command line holds
+        choice = Choice(**{p.name: values.pop(p.name) for p in shared})
+        command(choice=choice, **values)
+
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *shared)]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    return run
+
+
+def parse_labels(text: str, synonyms: list[str] | None = None):  # type: ignore[no-untyped-def]  # noqa: ANN201 - Labels, imported lazily
+    """Labels from 'terrible,great' or a labels.toml, with --synonyms applied."""
+    from zicl.demos.labels import Labels
+
+    labels = Labels.of(text if text.endswith(".toml") else [part.strip() for part in text.split(",")])
+    given: dict[str, list[str]] = {}
+    for entry in synonyms or []:
+        name, equals, word = entry.partition("=")
+        if not equals or not word.strip():
+            raise UsageError(f"--synonyms {entry!r}: expected LABEL=SYNONYM", hint="for example --synonyms great=good")
+        given.setdefault(name.strip(), []).append(word)
+    return labels.with_synonyms(given)
+
+
+def parse_template(text: str) -> str | tuple[str, str]:
+    """A template's name, or its two lines."""
+    if "{" not in text:
+        return text
+    first, bar, second = text.partition("|")
+    if not bar:
+        raise UsageError(f"--template {text!r}: expected two lines separated by |", hint="'Review: {input}|Sentiment: {label}'")
+    return first, second
+
+
+def go_offline() -> None:
+    """Keep the libraries underneath from asking the hub; they read these before they are imported."""
+    import os
+
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["TRANSFORMERS_OFFLINE"] = "1"

@@ -1,0 +1,55 @@
+"""Progress bars on standard error, with rates and time left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zicl._progress import Report
+
+
+@contextmanager
+def bars() -> Iterator[Report]:
+    """A report that draws one bar a stage."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    progress = Progress(
+        SpinnerColumn(finished_text="✓"),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("[dim]{task.fields[note]}"),
+        console=console,
+    )
+    tasks: dict[str, TaskID] = {}
+    last: list[str] = []
+
+    def report(stage: str, done: float, total: float | None = None, note: str = "") -> None:
+        if stage not in tasks:
+            if last and not progress.tasks[tasks[last[-1]]].finished:
+                progress.update(tasks[last[-1]], total=1, completed=1)
+            tasks[stage] = progress.add_task(stage, total=total, note=note, rate="")
+            last.append(stage)
+            if not console.is_terminal:
+                console.print(f"{stage} {note}".rstrip(), highlight=False)
+        task = progress.tasks[tasks[stage]]
+        rate = f"{task.speed:,.0f}/s" if task.speed and total and total > 1 and stage == "embedding" else ""
+        progress.update(tasks[stage], completed=done, total=total, note=note, rate=rate)
+
+    with progress:
+        yield report
+        for task in progress.tasks:
+            if not task.finished:
+                progress.update(task.id, total=1, completed=1)
+
+
+def say(text: str = "") -> None:
+    """A line for people, on standard error."""
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)

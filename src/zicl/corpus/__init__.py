@@ -1,0 +1,1 @@
+"""Raw text to sentences in order: read · split · sample · deduplicate · store."""

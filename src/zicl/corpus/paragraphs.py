@@ -1,0 +1,30 @@
+"""From a block of text to paragraphs of sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zicl.corpus.split import Splitter
+
+# A block without blank lines is cut after this many sentences, so that neighbours stay close.
+LONGEST_PARAGRAPH = 20
+
+
+def tidy(text: str) -> str:
+    """One line, single spaces.
+
+    >>> tidy(" so\\n  good ")
+    'so good'
+    """
+    return " ".join(text.split())
+
+
+def paragraphs(block: str, split: Splitter) -> Iterator[list[str]]:
+    """The block's sentences in order, at most twenty to a paragraph.
+
+    >>> [len(p) for p in paragraphs("x. " * 45, lambda text: text.split())]
+    [20, 20, 5]
+    """
+    sentences = split(tidy(block))
+    for start in range(0, len(sentences), LONGEST_PARAGRAPH):
+        yield sentences[start : start + LONGEST_PARAGRAPH]

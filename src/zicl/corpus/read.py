@@ -1,0 +1,207 @@
+"""Records of every source as blocks of text: a block is what stands between blank lines.
+
+Nothing is held but the current block, so a file of any size can be read.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TextIO
+
+from zicl.corpus.sources import Source
+from zicl.exceptions import ModelError, TextError
+
+END_OF_TEXT = "<|endoftext|>"
+_BREAK = re.compile(r"\n[^\S\n]*\n\s*|<\|endoftext\|>")
+# A .txt file without blank lines is still cut somewhere: at the first line end after this many characters.
+_LONGEST_BLOCK = 1 << 20
+
+
+class Block(NamedTuple):
+    """A piece of one record. ``record`` counts within the source."""
+
+    record: int
+    text: str
+
+
+@dataclass
+class Reader:
+    """Reads one source. ``consumed`` is how many of its bytes are read, for a progress bar."""
+
+    source: Source
+    text_column: str = "text"
+    lines: bool = False
+    encoding: str = "utf-8-sig"
+    consumed: int = field(default=0, init=False)
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks in order."""
+        if self.source.format == "txt" and not self.lines:
+            yield from self._txt_blocks()
+            return
+        for record, text in enumerate(self.records()):
+            for piece in _BREAK.split(text):
+                if piece.strip():
+                    yield Block(record, piece)
+
+    def records(self) -> Iterator[str]:
+        """The text of every record of a format that has records."""
+        reader = {
+            "txt": self._txt_lines, "jsonl": self._jsonl, "csv": self._csv, "parquet": self._parquet, "hf": self._hf,
+        }[self.source.format]  # fmt: skip
+        for number, text in enumerate(reader(), start=1):
+            if not isinstance(text, str):
+                raise TextError(
+                    f"{self.source.name}, record {number}: {self.text_column!r} holds {type(text).__name__}, not text",
+                    hint="name the column that holds the text with --text-column",
+                )
+            if "\0" in text:
+                raise self._nul(number)
+            yield text
+
+    # -- formats ----------------------------------------------------------------------------------
+
+    def _txt_blocks(self) -> Iterator[Block]:
+        record, lines, size, started = 0, list[str](), 0, False
+        for number, raw in enumerate(self.lines_of_text(), start=1):
+            if "\0" in raw:
+                raise self._nul(number)
+            pieces = raw.split(END_OF_TEXT)
+            for index, piece in enumerate(pieces):
+                if piece.strip():
+                    lines.append(piece)
+                    size += len(piece)
+                ends_record = index < len(pieces) - 1
+                if lines and (ends_record or not piece.strip() or size >= _LONGEST_BLOCK):
+                    yield Block(record, "".join(lines))
+                    lines, size, started = [], 0, True
+                if ends_record and started:
+                    record, started = record + 1, False
+        if lines:
+            yield Block(record, "".join(lines))
+
+    def _txt_lines(self) -> Iterator[str]:
+        return (line for line in self.lines_of_text() if line.strip())
+
+    def lines_of_text(self) -> Iterator[str]:
+        """The lines of a text file, decoded."""
+        with self._open() as stream:
+            number = 0
+            try:
+                for number, line in enumerate(stream, start=1):
+                    yield line
+            except UnicodeDecodeError as error:
+                raise TextError(
+                    f"{self.source.name}, after line {number}: byte 0x{error.object[error.start]:02x} is not "
+                    f"{self.encoding.removesuffix('-sig')} text",
+                    hint="convert the file (iconv -f latin1 -t utf-8), or name its encoding with --encoding",
+                ) from error
+
+    def _jsonl(self) -> Iterator[str]:
+        for number, line in enumerate(self.lines_of_text(), start=1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise TextError(
+                    f"{self.source.name}, line {number}: not JSON ({error.msg})",
+                    hint="expected one JSON object a line",
+                ) from error
+            yield value if isinstance(value, str) else self._pick(value, number)
+
+    def _csv(self) -> Iterator[str]:
+        csv.field_size_limit(1 << 30)
+        delimiter = "\t" if ".tsv" in self.source.path else ","
+        rows = csv.DictReader(self.lines_of_text(), delimiter=delimiter)
+        for number, row in enumerate(rows, start=1):
+            yield self._pick(row, number)
+
+    def _parquet(self) -> Iterator[str]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.source.path) as file:
+            names = file.schema_arrow.names
+            if self.text_column not in names:
+                raise self._no_column(names)
+            for batch in file.iter_batches(columns=[self.text_column]):
+                yield from batch.column(0).to_pylist()
+
+    def _hf(self) -> Iterator[str]:
+        try:
+            import datasets
+        except ImportError as error:
+            raise ModelError("reading Hugging Face data sets needs an extra", hint='pip install "zicl[data]"') from error
+        name, _, split = self.source.path.removeprefix("hf:").partition(":")
+        rows = datasets.load_dataset(name, split=split or "train", streaming=True)
+        for number, row in enumerate(rows, start=1):
+            yield self._pick(row, number)
+
+    def _pick(self, row: Any, number: int) -> str:  # noqa: ANN401 - a row of any format
+        if not isinstance(row, dict) or self.text_column not in row:
+            raise self._no_column(list(row) if isinstance(row, dict) else [], number)
+        value: str = row[self.text_column]
+        return value
+
+    # -- errors and streams -----------------------------------------------------------------------
+
+    def _no_column(self, names: list[str], number: int | None = None) -> TextError:
+        where = f", record {number}" if number else ""
+        return TextError(
+            f"{self.source.name}{where}: there is no column {self.text_column!r}",
+            hint=f"name the column that holds the text with --text-column; there are: {', '.join(map(str, names)) or 'none'}",
+        )
+
+    def _nul(self, number: int) -> TextError:
+        return TextError(
+            f"{self.source.name}, record {number}: the text holds a NUL byte",
+            hint="the file may be binary or UTF-16: convert it to UTF-8, or name its encoding with --encoding",
+        )
+
+    @contextmanager
+    def _open(self) -> Iterator[TextIO]:
+        if self.source.path == "-":
+            yield io.TextIOWrapper(sys.stdin.buffer, encoding=self.encoding)
+            return
+        with Path(self.source.path).open("rb") as raw, _decompressed(raw, self.source.path) as stream:
+            text = io.TextIOWrapper(_Counting(stream, raw, self), encoding=self.encoding, newline="")  # type: ignore[type-var]
+            yield text
+
+
+class _Counting(io.RawIOBase):
+    """Passes bytes through and tells the reader how far the file underneath is."""
+
+    def __init__(self, stream: BinaryIO, raw: BinaryIO, reader: Reader) -> None:
+        self._stream, self._raw, self._reader = stream, raw, reader
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a writable buffer
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._reader.consumed = self._raw.tell()
+        return len(data)
+
+
+@contextmanager
+def _decompressed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
+    if path.endswith(".gz"):
+        with gzip.open(raw) as stream:
+            yield stream  # type: ignore[misc]
+    elif path.endswith(".zst"):
+        import zstandard
+
+        with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as stream:
+            yield stream
+    else:
+        yield raw

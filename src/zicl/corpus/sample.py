@@ -1,0 +1,55 @@
+"""A uniform sample of at most N paragraphs in one pass, the same for the same seed."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl._random import stable_hash
+
+
+class BottomSample:
+    """Keeps the N items of smallest priority, a hash of (seed, domain, number): a uniform sample.
+
+    ``offer`` says whether an item may still be among them. Some it lets through are pushed out later,
+    so the caller drops at the end what ``keeps`` rejects. At most 2 N priorities of eight bytes are held.
+
+    >>> sample = BottomSample(2, seed=0, domain="d")
+    >>> offered = [p for n in range(100) if (p := sample.offer(n)) is not None]
+    >>> sum(sample.keeps(np.array(offered, dtype=np.uint64)))
+    2
+    """
+
+    def __init__(self, limit: int, seed: int, domain: str) -> None:
+        self.limit, self.seed, self.domain = limit, seed, domain
+        self._held = array("Q")
+        self._bound = 2**64
+
+    def offer(self, number: int) -> int | None:
+        """The priority of item ``number``, or None if it cannot be in the sample."""
+        priority = stable_hash(self.seed, self.domain, number) & (2**64 - 1)
+        if priority >= self._bound:
+            return None
+        self.hold(priority)
+        return priority
+
+    def hold(self, priority: int) -> None:
+        """Count a priority as seen (also used when a build resumes)."""
+        self._held.append(priority)
+        if len(self._held) >= 2 * self.limit:
+            self._trim()
+
+    def _trim(self) -> None:
+        if len(self._held) > self.limit:
+            smallest = np.partition(np.frombuffer(self._held, dtype=np.uint64), self.limit - 1)[: self.limit]
+            self._held = array("Q", smallest.tobytes())
+            self._bound = int(smallest.max()) + 1
+
+    def keeps(self, priorities: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which of these are in the sample of all that was offered."""
+        self._trim()
+        if self._bound >= 2**64:
+            return np.ones(len(priorities), dtype=bool)
+        return priorities < np.uint64(self._bound)

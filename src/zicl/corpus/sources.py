@@ -1,0 +1,97 @@
+"""What to read: files, folders, standard input and Hugging Face data sets, each with its domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from zicl.exceptions import TextError
+
+FORMATS = ("txt", "jsonl", "csv", "parquet")
+_COMPRESSED = (".gz", ".zst")
+_ALIASES = {"text": "txt", "json": "jsonl", "ndjson": "jsonl", "tsv": "csv", "pq": "parquet", "md": "txt"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One thing to read. ``path`` is a file, ``-`` for standard input, or ``hf:ID`` for a data set."""
+
+    path: str
+    domain: str
+    format: str
+
+    @property
+    def name(self) -> str:
+        """A name to show: never a folder of the machine the corpus was built on."""
+        if self.path == "-":
+            return "standard input"
+        return self.path if self.path.startswith("hf:") else Path(self.path).name
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, 0 where that means nothing."""
+        return Path(self.path).stat().st_size if self.is_file else 0
+
+    @property
+    def is_file(self) -> bool:
+        """Whether this is a file on disk."""
+        return self.path != "-" and not self.path.startswith("hf:")
+
+
+def find_sources(
+    paths: Iterable[str | Path], domains: Mapping[str, Iterable[str | Path]] | None = None, *, format: str | None = None  # noqa: A002 - the user's word for it
+) -> list[Source]:
+    """All sources, in the order given and sorted within a folder; plain paths are the domain ``text``.
+
+    >>> find_sources(["-"])
+    [Source(path='-', domain='text', format='txt')]
+    """
+    found: list[Source] = []
+    for path in paths:
+        found += _expand(str(path), "text", format)
+    for domain, members in (domains or {}).items():
+        for path in members:
+            found += _expand(str(path), domain, format)
+    if not found:
+        raise TextError("no input was named", hint="name files, folders, hf:DATASET, or - for standard input")
+    return found
+
+
+def detect_format(name: str) -> str | None:
+    """The format a file name stands for, or None.
+
+    >>> detect_format("reviews.jsonl.zst"), detect_format("photo.png")
+    ('jsonl', None)
+    """
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    last = suffixes[-1][1:] if suffixes else ""
+    last = _ALIASES.get(last, last)
+    return last if last in FORMATS else None
+
+
+def _expand(path: str, domain: str, format: str | None) -> list[Source]:  # noqa: A002
+    if path == "-":
+        return [Source("-", domain, format or "txt")]
+    if path.startswith("hf:"):
+        return [Source(path, domain, "hf")]
+    place = Path(path)
+    if place.is_dir():
+        files = sorted(p for p in place.rglob("*") if p.is_file() and (format or detect_format(p.name)))
+        if not files:
+            raise TextError(
+                f"the folder {place} holds no file that can be read",
+                hint=f"expected files ending in {', '.join('.' + f for f in FORMATS)}, or those with .gz or .zst",
+            )
+        return [Source(str(p), domain, format or str(detect_format(p.name))) for p in files]
+    if not place.exists():
+        raise TextError(f"there is no file {place}", hint="check the path; quote patterns your shell expands")
+    kind = format or detect_format(place.name)
+    if kind is None:
+        raise TextError(
+            f"{place.name}: a file of this kind cannot be read",
+            hint=f"expected one of {', '.join('.' + f for f in FORMATS)} (also .gz, .zst), or name it with --format",
+        )
+    return [Source(str(place), domain, kind)]

@@ -1,0 +1,1 @@
+"""From sentences and labels to a prompt: labels · synonyms · templates · the prompt tree."""

@@ -1,0 +1,140 @@
+"""Labels: their names, the words shown to the model, their synonyms and descriptions."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from zicl.exceptions import LabelError
+
+LabelsLike = "Labels | Sequence[str | Label] | Mapping[str, str | Sequence[str]] | str | Path"
+
+
+@dataclass(frozen=True)
+class Label:
+    """One class. ``words`` is what the model reads for it: the name, unless said otherwise."""
+
+    name: str
+    words: str = ""
+    synonyms: tuple[str, ...] = ()
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", " ".join((self.words or self.name).split()))
+        object.__setattr__(self, "synonyms", tuple(" ".join(s.split()) for s in self.synonyms))
+        if not self.name.strip() or not self.words or not all(self.synonyms):
+            raise LabelError(f"the label {self.name!r} has an empty name, words or synonym", hint="give it at least a letter")
+        if "\0" in self.name + self.words + "".join(self.synonyms):
+            raise LabelError(f"the label {self.name!r} holds a NUL byte", hint="take it out")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Two or more distinct labels in the order given.
+
+    >>> labels = Labels.of(["terrible", "great"])
+    >>> labels.names, labels.with_synonyms({"great": ["good"]})["great"].synonyms
+    (('terrible', 'great'), ('good',))
+    """
+
+    items: tuple[Label, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.items) < 2:
+            raise LabelError(
+                f"{len(self.items)} label{'' if len(self.items) == 1 else 's'} given; at least two are needed",
+                hint="name them all, e.g. --labels terrible,great",
+            )
+        for kind, values in (("name", self.names), ("words", [label.words.casefold() for label in self.items])):
+            twice = sorted({value for value in values if values.count(value) > 1})
+            if twice:
+                raise LabelError(
+                    f"two labels have the same {kind}: {', '.join(map(repr, twice))}",
+                    hint="every label needs a name and words of its own",
+                )
+
+    @classmethod
+    def of(cls, value: object) -> Labels:
+        """Labels from a list of names, a mapping name → synonyms, or the path of a labels.toml."""
+        if isinstance(value, Labels):
+            return value
+        if isinstance(value, Path) or (isinstance(value, str) and value.endswith(".toml")):
+            return read_labels(Path(value))
+        if isinstance(value, str):
+            raise LabelError(f"labels is the text {value!r}", hint='give a list, e.g. ["terrible", "great"], or a labels.toml')
+        if isinstance(value, Mapping):
+            return cls(tuple(Label(str(name), synonyms=_listed(synonyms)) for name, synonyms in value.items()))
+        if isinstance(value, Sequence) or hasattr(value, "tolist"):
+            return cls(tuple(item if isinstance(item, Label) else Label(str(item)) for item in value))  # type: ignore[attr-defined]
+        raise LabelError(f"labels is {type(value).__name__}", hint='give a list, e.g. ["terrible", "great"]')
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, name: str) -> Label:
+        for label in self.items:
+            if label.name == name:
+                return label
+        raise LabelError(f"there is no label {name!r}", hint=f"there are: {', '.join(self.names)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names, in order."""
+        return tuple(label.name for label in self.items)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words shown to the model, in order."""
+        return tuple(label.words for label in self.items)
+
+    def with_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> Labels:
+        """The same labels with synonyms given for some of them."""
+        for name in synonyms:
+            self[name]
+        return Labels(tuple(replace(x, synonyms=tuple(synonyms.get(x.name, x.synonyms))) for x in self.items))
+
+    def to_toml(self) -> str:
+        """The labels as the text of a labels.toml."""
+        parts = []
+        for label in self.items:
+            parts.append("[[label]]")
+            parts.append(f"name = {_quoted(label.name)}")
+            parts.append(f"words = {_quoted(label.words)}")
+            parts.append(f"synonyms = [{', '.join(_quoted(word) for word in label.synonyms)}]")
+            parts.append(f"description = {_quoted(label.description)}\n")
+        return "\n".join(parts)
+
+
+def read_labels(path: Path) -> Labels:
+    """Labels from a labels.toml."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise LabelError(f"there is no file {path}", hint="draft one: zicl labels suggest terrible,great -o labels.toml") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise LabelError(f"{path} is not TOML: {error}", hint="see the output of zicl labels suggest for its form") from error
+    entries = table.get("label")
+    if set(table) != {"label"} or not isinstance(entries, list):
+        raise LabelError(f"{path}: expected [[label]] entries and nothing else, found {', '.join(table) or 'nothing'}")
+    items = []
+    for number, entry in enumerate(entries, start=1):
+        unknown = set(entry) - {"name", "words", "synonyms", "description"}
+        if unknown or "name" not in entry:
+            what = f"unknown keys {', '.join(sorted(unknown))}" if unknown else "no name"
+            raise LabelError(f"{path}, label {number}: {what}", hint="keys are name, words, synonyms, description")
+        items.append(Label(**{**entry, "synonyms": _listed(entry.get("synonyms", ()))}))
+    return Labels(tuple(items))
+
+
+def _listed(value: object) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(str(item) for item in value)  # type: ignore[attr-defined]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,201 @@
+"""A prompt is a tree: one prefix for all labels, then one branch a label.
+
+    direct    demonstrations · input line ─┬─ [label line of "great"]
+                                           └─ [label line of "terrible"]
+
+    channel   demonstrations ─┬─ label line of "great"    · [input line]
+                              └─ label line of "terrible" · [input line]
+
+What stands in brackets is scored, the rest is given. Everything that scores, scores this, and it is
+also what an explanation shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from zicl.demos.template import Template
+from zicl.demos.tokens import EMPTY, Segment, Tokenizer, cut, segment
+from zicl.exceptions import LabelError, PromptError
+
+Inference = Literal["direct", "channel"]
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """A sentence and the label words shown with it."""
+
+    text: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What one label adds to the prefix: a given part, then the scored part."""
+
+    given: Segment
+    scored: Segment
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Given and scored tokens together."""
+        return self.given.tokens + self.scored.tokens
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The tree. ``prefix`` holds the demonstrations, ``stem`` what else all branches share."""
+
+    prefix: Segment
+    stem: Segment
+    branches: tuple[Branch, ...]
+    kept: int = 0
+    dropped: int = 0
+    demos_cut: int = 0
+    input_cut: bool = False
+
+    def text(self, branch: int) -> str:
+        """The whole text of one label's prompt."""
+        chosen = self.branches[branch]
+        return self.prefix.text + self.stem.text + chosen.given.text + chosen.scored.text
+
+    def tokens(self, branch: int) -> tuple[int, ...]:
+        """All tokens of one label's prompt."""
+        return self.prefix.tokens + self.stem.tokens + self.branches[branch].tokens
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many tokens a prompt's parts may have."""
+
+    per_demo: int = 256
+    all_demos: int = 1024
+    input: int = 256
+
+
+@dataclass(frozen=True)
+class PromptBuilder:
+    """Writes prompts for one tokenizer, template and inference."""
+
+    tokenizer: Tokenizer
+    template: Template
+    inference: Inference
+    limits: Limits = Limits()
+    context: int | None = None
+    bos: bool = False
+
+    def build(self, text: str, demos: Sequence[Demonstration], words: Sequence[str]) -> Prompt:
+        """The prompt for ``text`` with ``demos`` (farthest first) and one branch for each of ``words``."""
+        start = self._start()
+        first = not demos
+        input_text, input_cut = self._shorten_input(text, words)
+        stem, branches = self._branches(input_text, words, first=first)
+        check_distinct(branches, words, self.inference)
+
+        blocks, demos_cut = self._demo_blocks(demos)
+        room = self.limits.all_demos
+        if self.context is not None:
+            room = min(room, self.context - len(start) - len(stem) - max(len(b.tokens) for b in branches))
+        kept = _drop_farthest(blocks, room)
+        if demos and not kept:
+            # Without demonstrations the test input opens the prompt and has no separator before it.
+            stem, branches = self._branches(input_text, words, first=True)
+        prefix = start
+        for number, (opening, following) in enumerate(kept):
+            prefix = prefix + (opening if number == 0 else following)
+        return Prompt(
+            prefix, stem, branches, len(kept), len(blocks) - len(kept), demos_cut, input_cut
+        )
+
+    def _start(self) -> Segment:
+        if not self.bos:
+            return EMPTY
+        if self.tokenizer.bos is None:
+            raise PromptError(
+                f"{self.tokenizer.name} has no beginning-of-sequence token, but one was asked for",
+                hint='set bos to "auto" or "off"',
+            )
+        return Segment("", (self.tokenizer.bos,))
+
+    def _line(self, before: str, text: str) -> Segment:
+        return segment(self.tokenizer, before + text)
+
+    def _branches(self, text: str, words: Sequence[str], *, first: bool) -> tuple[Segment, tuple[Branch, ...]]:
+        before = "" if first else self.template.separator
+        joint = self.template.joint
+        if self.inference == "direct":
+            stem = self._line(before, self.template.input_line(text))
+            lines = [self._line(joint, self.template.label_line(word)) for word in words]
+            return stem, tuple(Branch(EMPTY, line) for line in lines)
+        scored = self._line(joint, self.template.input_line(text))
+        lines = [self._line(before, self.template.label_line(word)) for word in words]
+        return EMPTY, tuple(Branch(line, scored) for line in lines)
+
+    def _shorten_input(self, text: str, words: Sequence[str]) -> tuple[str, bool]:
+        limit = self.limits.input
+        if self.context is not None:
+            template = self._line(self.template.separator, self.template.input_line("x"))
+            labels = max(len(self._line(self.template.separator, self.template.label_line(w))) for w in words)
+            limit = min(limit, self.context - len(template) - labels - 1)
+        if limit < 1:
+            raise PromptError(
+                f"the label lines leave no room for the input in a context of {self.context} tokens",
+                hint="use shorter label words, or a model with a longer context",
+            )
+        shortened = cut(self.tokenizer, text, limit)
+        return shortened.text, len(shortened) < len(self.tokenizer.encode(text))
+
+    def _demo_blocks(self, demos: Sequence[Demonstration]) -> tuple[list[tuple[Segment, Segment]], int]:
+        """Each demonstration twice: as the first of the prompt, and following another."""
+        blocks, shortened = [], 0
+        for demo in demos:
+            block = self._demo("", demo.text, demo.words), self._demo(self.template.separator, demo.text, demo.words)
+            if len(block[0]) > self.limits.per_demo:
+                block, shortened = self._cut_demo(demo), shortened + 1
+            blocks.append(block)
+        return blocks, shortened
+
+    def _cut_demo(self, demo: Demonstration) -> tuple[Segment, Segment]:
+        """Shorten the sentence, never the label line, until the demonstration has at most its limit."""
+        overhead = len(self._demo("", "x", demo.words)) - 1
+        limit = self.limits.per_demo - overhead
+        while limit > 0:
+            text = cut(self.tokenizer, demo.text, limit).text
+            block = self._demo("", text, demo.words)
+            if len(block) <= self.limits.per_demo:
+                return block, self._demo(self.template.separator, text, demo.words)
+            limit -= 1
+        raise PromptError(
+            f"the label line of {demo.words!r} alone exceeds {self.limits.per_demo} tokens a demonstration",
+            hint="raise the limit per demonstration, or use shorter label words",
+        )
+
+    def _demo(self, before: str, text: str, words: str) -> Segment:
+        input_line, label_line = self.template.input_line(text), self.template.label_line(words)
+        lines = (input_line, label_line) if self.inference == "direct" else (label_line, input_line)
+        return self._line(before, lines[0]) + self._line(self.template.joint, lines[1])
+
+
+def check_distinct(branches: Sequence[Branch], words: Sequence[str], inference: Inference) -> None:
+    """Two labels whose tokens are the same could never be told apart."""
+    seen: dict[tuple[int, ...], str] = {}
+    for branch, word in zip(branches, words, strict=True):
+        line = (branch.scored if inference == "direct" else branch.given).tokens
+        if line in seen:
+            raise LabelError(
+                f"the labels {seen[line]!r} and {word!r} are the same tokens to the model",
+                hint="give one of them other words (words = … in labels.toml)",
+            )
+        seen[line] = word
+
+
+def _drop_farthest(blocks: list[tuple[Segment, Segment]], room: int) -> list[tuple[Segment, Segment]]:
+    """The nearest demonstrations that fit into ``room`` tokens together; the farthest stand first."""
+    for start in range(len(blocks) + 1):
+        rest = blocks[start:]
+        total = sum(len(opening if i == 0 else following) for i, (opening, following) in enumerate(rest))
+        if total <= room:
+            return rest
+    return []

@@ -1,0 +1,107 @@
+"""Candidate synonyms from WordNet, and its single words as a list of English unigrams."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from zicl.catalog import nltk_folder
+
+# How directly WordNet relates a candidate to the label: a synonym, a near one, a broader word.
+SAME, NEAR, BROADER = 0, 1, 2
+_SENSES = 6
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A word that may stand for a label. ``sense`` is the rank of the sense it came from (0 is the commonest)."""
+
+    word: str
+    relation: int
+    sense: int
+    gloss: str
+    count: int
+
+
+@lru_cache(maxsize=1)
+def wordnet(offline: bool = False) -> Any:  # noqa: ANN401 - NLTK has no types
+    """NLTK's reader over the catalog's WordNet."""
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+    from nltk.data import FileSystemPathPointer
+
+    folder = nltk_folder("wordnet", offline=offline)
+    with warnings.catch_warnings():
+        # It has no other languages, and says so.
+        warnings.simplefilter("ignore", UserWarning)
+        return WordNetCorpusReader(FileSystemPathPointer(str(folder / "corpora" / "wordnet")), None)
+
+
+def candidates(word: str, *, offline: bool = False) -> list[Candidate]:
+    """Words WordNet relates to ``word``, each once with its closest relation; a phrase goes by its head word."""
+    found: dict[str, Candidate] = {}
+    for sense, synset in enumerate(senses(word, offline=offline)):
+        for relation, related in _related(synset):
+            for lemma in related.lemmas():
+                name = lemma.name()
+                if not name.isalpha() or not name.islower() or len(name) < 3:
+                    continue
+                candidate = Candidate(name, relation, sense, related.definition(), counts(offline).get(name, 0))
+                known = found.get(name)
+                if known is None or (relation, sense) < (known.relation, known.sense):
+                    found[name] = candidate
+    return list(found.values())
+
+
+def senses(word: str, *, offline: bool = False) -> list[Any]:
+    """The commonest senses of a word, of its base form, or of a phrase's head word."""
+    reader = wordnet(offline)
+    whole = reader.synsets(word.strip().replace(" ", "_").lower())
+    if not whole and " " in word.strip():
+        whole = reader.synsets(word.split()[-1].lower())
+    return list(whole)[:_SENSES]
+
+
+def _related(synset: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
+    yield SAME, synset
+    for other in synset.similar_tos() + synset.also_sees():
+        yield NEAR, other
+    for other in synset.hypernyms():
+        yield BROADER, other
+
+
+@lru_cache(maxsize=1)
+def counts(offline: bool = False) -> dict[str, int]:
+    """How often each lemma stands in the texts WordNet's makers tagged: a measure of how common it is."""
+    path = nltk_folder("wordnet", offline=offline) / "corpora" / "wordnet" / "cntlist.rev"
+    result: dict[str, int] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        key, _, count = line.split()
+        lemma = key.partition("%")[0]
+        result[lemma] = result.get(lemma, 0) + int(count)
+    return result
+
+
+def same_root(first: str, second: str) -> bool:
+    """Whether two words are forms of one: inflected, derived, or one inside the other.
+
+    >>> same_root("sports", "sporting"), same_root("sports", "athletics")
+    (True, False)
+    """
+    from nltk.stem import PorterStemmer
+
+    stem = PorterStemmer().stem
+    one, two = first.casefold(), second.casefold()
+    shared = len(one) >= 4 and len(two) >= 4 and (one[:5] == two[:5])
+    return stem(one) == stem(two) or one in two or two in one or shared
+
+
+def unigrams(offline: bool = False) -> list[str]:
+    """Common English words: single lemmas of 3 to 10 letters that WordNet's texts hold ten times or more."""
+    return sorted(
+        word
+        for word, count in counts(offline).items()
+        if count >= 10 and 3 <= len(word) <= 10 and word.isascii() and word.isalpha() and word.islower()
+    )

@@ -1,0 +1,136 @@
+"""An explanation that prints well in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from zicl.results import LabelScore, Result, Shown
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a text got its label: its demonstrations, its prompt, and the score of every label."""
+
+    result: Result
+
+    @property
+    def label(self) -> str:
+        """The predicted label."""
+        return self.result.label
+
+    @property
+    def demonstrations(self) -> tuple[Shown, ...]:
+        """The pseudo-demonstrations, farthest first, as in the prompt."""
+        return self.result.prepared.demos
+
+    @property
+    def prompt(self) -> str:
+        """The prompt's text for the predicted label."""
+        best = [score.label for score in self.result.scores].index(self.label)
+        return self.result.prepared.prompt.text(best)
+
+    @property
+    def scores(self) -> tuple[LabelScore, ...]:
+        """The score of every label."""
+        return self.result.scores
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        prompt = self.result.prepared.prompt
+        return {
+            "text": self.result.text,
+            "label": self.label,
+            "probabilities": self.result.probabilities,
+            "scores": {s.label: {"log_likelihood": s.log_likelihood, "tokens": s.tokens} for s in self.scores},
+            "demonstrations": [_demo_dict(demo) for demo in self.demonstrations],
+            "prompt": {
+                "prefix": prompt.prefix.text,
+                "stem": prompt.stem.text,
+                "branches": [{"given": b.given.text, "scored": b.scored.text} for b in prompt.branches],
+                "kept": prompt.kept,
+                "dropped": prompt.dropped,
+                "demos_cut": prompt.demos_cut,
+                "input_cut": prompt.input_cut,
+            },
+        }
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=100, force_terminal=False, color_system=None)
+        with console.capture() as capture:
+            console.print(self)
+        return capture.get()
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:  # noqa: ANN401 - rich's own types
+        from rich.markup import escape
+        from rich.table import Table
+        from rich.text import Text
+
+        yield Text.from_markup(f"[bold]{escape(self.result.text)}[/]")
+        scores = Table("label", "probability", "log-likelihood", "tokens", box=None, header_style="dim")
+        for score in sorted(self.scores, key=lambda s: -s.value):
+            share = self.result.probabilities[score.label]
+            style = "bold" if score.label == self.label else ""
+            bar = f"{share:6.1%} {'█' * round(20 * share)}"
+            scores.add_row(escape(score.label), bar, f"{score.log_likelihood:.2f}", str(score.tokens), style=style)
+        yield scores
+        yield Text(self._notes(), style="dim")
+        if self.demonstrations:
+            demos = Table("", "pseudo-demonstration", "shown as", "found through", "similarity", "source", header_style="dim")
+            for number, demo in enumerate(reversed(self.demonstrations), start=1):
+                source = f"{demo.sentence.domain} #{demo.sentence.row}"
+                nearest = "" if demo.nearest is None or demo.nearest == demo.sentence else demo.nearest.text
+                similarity = "" if demo.similarity is None else f"{demo.similarity:.3f}"
+                style = "" if demo.kept else "dim strike"
+                cells = (str(number), demo.sentence.text, demo.words, nearest, similarity, source)
+                demos.add_row(*(Text(cell) for cell in cells), style=style)
+            yield demos
+
+    def _notes(self) -> str:
+        prompt = self.result.prepared.prompt
+        notes = [f"{prompt.kept} demonstrations in the prompt, nearest first below"] if self.demonstrations else ["no demonstrations"]
+        if prompt.dropped:
+            notes.append(f"{prompt.dropped} farthest dropped to fit the token limit")
+        if prompt.demos_cut:
+            notes.append(f"{prompt.demos_cut} shortened")
+        if prompt.input_cut:
+            notes.append("the input was cut to its token limit")
+        return "; ".join(notes)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(s.label)}</td><td>{self.result.probabilities[s.label]:.1%}</td>"
+            f"<td>{s.log_likelihood:.2f}</td><td>{s.tokens}</td></tr>"
+            for s in sorted(self.scores, key=lambda s: -s.value)
+        )
+        demos = "".join(
+            f"<tr><td>{html.escape(d.sentence.text)}</td><td>{html.escape(d.words)}</td>"
+            f"<td>{html.escape(d.nearest.text) if d.nearest else ''}</td>"
+            f"<td>{'' if d.similarity is None else f'{d.similarity:.3f}'}</td>"
+            f"<td>{html.escape(d.sentence.domain)} #{d.sentence.row}</td></tr>"
+            for d in reversed(self.demonstrations)
+        )
+        return (
+            f"<p><b>{html.escape(self.result.text)}</b> → <b>{html.escape(self.label)}</b><br>{html.escape(self._notes())}</p>"
+            f"<table><tr><th>label</th><th>probability</th><th>log-likelihood</th><th>tokens</th></tr>{rows}</table>"
+            "<table><tr><th>pseudo-demonstration</th><th>shown as</th><th>found through</th><th>similarity</th>"
+            f"<th>source</th></tr>{demos}</table><pre>{html.escape(self.prompt)}</pre>"
+        )
+
+
+def _demo_dict(demo: Shown) -> dict[str, Any]:
+    return {
+        "row": demo.sentence.row,
+        "text": demo.sentence.text,
+        "domain": demo.sentence.domain,
+        "source": demo.sentence.source,
+        "label": demo.label,
+        "words": demo.words,
+        "nearest": None if demo.nearest is None else {"row": demo.nearest.row, "text": demo.nearest.text},
+        "similarity": demo.similarity,
+        "kept": demo.kept,
+    }

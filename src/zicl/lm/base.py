@@ -1,0 +1,30 @@
+"""What zicl asks of a language model: the log-likelihood of every scored token, never a silent 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl.demos.prompt import Prompt
+from zicl.demos.tokens import Tokenizer
+
+# One array of float32 log-likelihoods for each branch of a prompt, one number a scored token.
+BranchScores = tuple[NDArray[np.float32], ...]
+Progress = Callable[[int], None]
+
+
+class LanguageModel(Protocol):
+    """Scores prompts. ``score`` answers in the order asked, whatever order it computes in."""
+
+    name: str
+    identity: str
+    tokenizer: Tokenizer
+    context: int | None
+    adds_bos: bool
+
+    def score(self, prompts: Sequence[Prompt], progress: Progress | None = None) -> list[BranchScores]:
+        """The log-likelihood of each scored token of each branch of each prompt."""
+        ...

@@ -1,0 +1,144 @@
+"""The transformers backend: any causal language model, the demonstrations run through it once for all labels."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from zicl.demos.prompt import Branch, Prompt
+from zicl.demos.tokens import EMPTY, Segment
+from zicl.lm.base import BranchScores, Progress
+from zicl.lm.forward import Forward
+from zicl.lm.tokenizer import PlainTokenizer
+from zicl.lm.tree import Packed, pack
+
+_LOG = logging.getLogger("zicl")
+# A shared prefix is kept and reused from this many prompts on.
+_SHARED_FROM = 2
+# Tokens of packed prompts behind a shared prefix.
+_PACK_TOKENS = 512
+# Padded tokens of a batch: on a CPU a single long prompt keeps all cores busy, and padding only costs.
+_BATCH_TOKENS_CPU, _BATCH_TOKENS_ACCELERATOR = 1024, 16384
+
+
+class HFLanguageModel:
+    """A transformers model that scores prompt trees.
+
+    ``batch_size`` bounds how many prompts share a forward pass. It never changes a score by more than
+    float32 rounding, because every prompt is scored under its own mask.
+    """
+
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401 - any AutoModelForCausalLM
+        tokenizer: Any,  # noqa: ANN401 - any AutoTokenizer
+        *,
+        name: str,
+        identity: str,
+        adds_bos: bool | None = None,
+        batch_size: int = 8,
+    ) -> None:
+        self.name = name
+        self.identity = identity
+        self.tokenizer = PlainTokenizer(tokenizer, name)
+        self.adds_bos = self.tokenizer.adds_bos() if adds_bos is None else adds_bos
+        self.batch_size = batch_size
+        self.forward = Forward(model.eval())
+        on_cpu = self.forward.device.type == "cpu"
+        self._batch_tokens = _BATCH_TOKENS_CPU if on_cpu else _BATCH_TOKENS_ACCELERATOR
+        self.context: int | None = getattr(self.forward.config, "max_position_embeddings", None)
+        self.reads_trees = self._reads_trees()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> HFLanguageModel:
+        """A handle: scikit-learn's ``clone`` must not copy the weights."""
+        return self
+
+    def score(self, prompts: Sequence[Prompt], progress: Progress | None = None) -> list[BranchScores]:
+        """The log-likelihood of each scored token, in the order asked; longest prompts are run first."""
+        results: list[BranchScores | None] = [None] * len(prompts)
+        with torch.inference_mode():
+            for indices, scores in self._run(prompts):
+                for index, score in zip(indices, scores, strict=True):
+                    results[index] = score
+                if progress:
+                    progress(len(indices))
+        return [result for result in results if result is not None]
+
+    def _run(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[int], list[BranchScores]]]:
+        if not self.reads_trees:
+            for index, prompt in enumerate(prompts):
+                yield [index], [self.forward.plain(prompt)]
+            return
+        groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for index, prompt in enumerate(prompts):
+            groups[prompt.prefix.tokens].append(index)
+        alone = [indices[0] for indices in groups.values() if len(indices) < _SHARED_FROM]
+        for prefix, indices in groups.items():
+            if len(indices) >= _SHARED_FROM:
+                yield from self._run_shared(prefix, indices, prompts)
+        yield from self._run_alone(alone, prompts)
+
+    def _run_shared(
+        self, prefix: tuple[int, ...], indices: list[int], prompts: Sequence[Prompt]
+    ) -> Iterator[tuple[list[int], list[BranchScores]]]:
+        """The prefix once, then the prompts' own tokens, several prompts packed into one sequence."""
+        past = self.forward.prefix(prefix) if prefix else None
+        for chunk in self._chunks(indices, prompts):
+            packed = pack([prompts[i] for i in chunk], prefix_computed=True)
+            yield chunk, self.forward.packed([packed], past)[0]
+
+    def _chunks(self, indices: list[int], prompts: Sequence[Prompt]) -> Iterator[list[int]]:
+        sizes = {i: len(pack([prompts[i]], prefix_computed=bool(prompts[i].prefix.tokens))) for i in indices}
+        chunk: list[int] = []
+        for index in sorted(indices, key=lambda i: -sizes[i]):
+            full = sum(sizes[i] for i in chunk) + sizes[index] > _PACK_TOKENS or len(chunk) >= self.batch_size
+            if chunk and full:
+                yield chunk
+                chunk = []
+            chunk.append(index)
+        if chunk:
+            yield chunk
+
+    def _run_alone(
+        self, indices: list[int], prompts: Sequence[Prompt]
+    ) -> Iterator[tuple[list[int], list[BranchScores]]]:
+        """Prompts with a prefix of their own, a row each, rows of like length together."""
+        trees: list[tuple[int, Packed]] = [(i, pack([prompts[i]])) for i in indices]
+        trees.sort(key=lambda tree: -len(tree[1]))
+        while trees:
+            count = max(1, min(self.batch_size, self._batch_tokens // max(1, len(trees[0][1]))))
+            batch, trees = trees[:count], trees[count:]
+            scores = self.forward.packed([packed for _, packed in batch])
+            yield [index for index, _ in batch], [score[0] for score in scores]
+
+    def _reads_trees(self) -> bool:
+        """Whether this model gives a packed tree the scores of plain forward passes: tried once, at load.
+
+        Models that ignore masks or position ids (state-space models, ALiBi) do not; they are scored the
+        plain way instead, which is slower and right.
+        """
+        size = min(self.forward.config.vocab_size, 1000)
+        draw = np.random.default_rng(7).integers(3, size, 24).tolist()
+        stem = Segment("", tuple(draw[:12]))
+        branches = tuple(
+            Branch(Segment("", (*draw[12:14], tail)), Segment("", tuple(draw[14 + 3 * i : 17 + 3 * i])))
+            for i, tail in enumerate((3, 4))
+        )
+        prompt = Prompt(EMPTY, stem, branches)
+        with torch.inference_mode():
+            plain = self.forward.plain(prompt)
+            try:
+                tree = self.forward.packed([pack([prompt])])[0][0]
+            except (TypeError, ValueError, RuntimeError, KeyError, AttributeError) as error:
+                _LOG.warning("%s cannot score trees (%s): scoring it the plain, slower way", self.name, error)
+                return False
+        tolerance = 1e-3 if self.forward.dtype == torch.float32 else 0.25
+        worst = max(float(np.abs(a - b).max()) for a, b in zip(plain, tree, strict=True))
+        if not worst < tolerance:
+            _LOG.warning("%s scores trees off by %.2g: scoring it the plain, slower way", self.name, worst)
+        return worst < tolerance

@@ -1,0 +1,137 @@
+"""From a name to a language model: catalog, hub id, folder or GGUF file."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from zicl._files import file_hash
+from zicl._progress import Report, silent
+from zicl.catalog import catalog, find_asset
+from zicl.exceptions import ConfigError, ModelError, ModelNotFoundError, OfflineError
+from zicl.lm.gguf import quiet, converted, read_note
+from zicl.lm.hf import HFLanguageModel
+
+DEFAULT_LM = "smollm2-135m"
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+# Files up to this size are hashed whole, larger ones by their size and pieces spread over them.
+_WHOLE, _PIECE, _PIECES = 64 << 20, 1 << 18, 64
+
+
+def load_lm(
+    spec: str = DEFAULT_LM,
+    *,
+    device: str = "auto",
+    dtype: str = "float32",
+    batch_size: int = 8,
+    offline: bool = False,
+    report: Report = silent,
+) -> HFLanguageModel:
+    """Load ``spec``: a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, or a plain hub id."""
+    if dtype not in DTYPES:
+        raise ConfigError(f"unknown dtype {dtype!r}", hint=f"expected one of: {', '.join(DTYPES)}")
+    place = resolve(spec, offline=offline, report=report)
+    local = Path(place).is_dir()
+    options: dict[str, Any] = {"local_files_only": offline or local, "trust_remote_code": False}
+    with quiet():
+        tokenizer = _load_tokenizer(spec, place, options)
+        try:
+            from transformers import AutoModelForCausalLM
+
+            # Told, because transformers otherwise loads in the checkpoint's dtype.
+            model = AutoModelForCausalLM.from_pretrained(place, dtype=DTYPES[dtype], **options)
+        except (OSError, ValueError, KeyError) as error:
+            raise _not_loaded(spec, error, offline) from error
+    note = read_note(Path(place)) if local else {}
+    return HFLanguageModel(
+        model.to(pick_device(device)),
+        tokenizer,
+        name=spec,
+        identity=_identity(place, model, tokenizer, note),
+        adds_bos=note.get("adds_bos"),
+        batch_size=batch_size,
+    )
+
+
+def resolve(spec: str, *, offline: bool = False, report: Report = silent) -> str:
+    """The folder or hub id behind a name; fetches and converts if need be."""
+    if spec.startswith("gguf:") or spec.endswith(".gguf"):
+        return str(converted(Path(spec.removeprefix("gguf:")).expanduser(), report=report))
+    if spec.startswith("hf:"):
+        return spec.removeprefix("hf:")
+    if spec in catalog():
+        if catalog()[spec].kind != "lm":
+            raise ModelError(f"{spec} is not a language model", hint="zicl models list shows which entries are")
+        return str(find_asset(spec, offline=offline, report=report))
+    if Path(spec).expanduser().is_dir():
+        return str(Path(spec).expanduser())
+    if "/" not in spec or spec.startswith((".", "/", "~")):
+        raise ModelNotFoundError(
+            f"there is no language model {spec!r}",
+            hint=f"name a catalog model ({', '.join(n for n, a in catalog().items() if a.kind == 'lm')}), "
+            "a folder, hf:OWNER/NAME, or gguf:FILE",
+        )
+    return spec
+
+
+def pick_device(device: str) -> str:
+    """``auto`` is the accelerator where there is one."""
+    if device != "auto":
+        return device
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _load_tokenizer(spec: str, place: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - an AutoTokenizer
+    from transformers import AutoTokenizer
+
+    missing = ModelError(
+        f"{spec} comes without a tokenizer that can be read",
+        hint="put its tokenizer.json beside the weights, or use another copy of the model",
+    )
+    folder = Path(place)
+    if folder.is_dir() and not any((folder / n).exists() for n in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        raise missing
+    try:
+        return AutoTokenizer.from_pretrained(place, **options)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if folder.is_dir():
+            raise missing from error
+        raise _not_loaded(spec, error, options["local_files_only"]) from error
+
+
+def _not_loaded(spec: str, error: Exception, offline: bool) -> ModelError:
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    if offline:
+        return OfflineError(f"{spec} is not on this machine: {first}", hint="run once without --offline to fetch it")
+    return ModelNotFoundError(
+        f"the language model {spec!r} could not be loaded: {first}",
+        hint="check the name and the network; zicl models list shows what needs no hub",
+    )
+
+
+def _identity(place: str, model: Any, tokenizer: Any, note: dict[str, Any]) -> str:  # noqa: ANN401
+    """A hash of weights and tokenizer, the same on every machine."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    words = backend.to_str() if backend is not None else repr(sorted(tokenizer.get_vocab().items()))
+    revision = note.get("gguf_sha256") or getattr(model.config, "_commit_hash", None) or _folder_hash(Path(place))
+    return hashlib.sha256(f"{revision}|{hashlib.sha256(words.encode()).hexdigest()}".encode()).hexdigest()
+
+
+def _folder_hash(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin"), folder / "config.json"]):
+        size = path.stat().st_size
+        digest.update(f"{path.name}:{size}:".encode())
+        if size <= _WHOLE:
+            digest.update(file_hash(path).encode())
+            continue
+        with path.open("rb") as stream:
+            for piece in range(_PIECES):
+                stream.seek(size * piece // _PIECES)
+                digest.update(stream.read(_PIECE))
+    return digest.hexdigest()

@@ -1,0 +1,48 @@
+"""A transformers tokenizer that adds and cleans up nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from zicl.exceptions import ModelError
+
+# Some tokenizers put a space before whatever they are given; behind this character they do not.
+_ANCHOR = "\n"
+
+
+class PlainTokenizer:
+    """Encodes text as text: no special token is added, and one written out in the text stays text."""
+
+    def __init__(self, tokenizer: Any, name: str) -> None:  # noqa: ANN401 - transformers has no one type for it
+        self._tokenizer = tokenizer
+        self.name = name
+        self.bos: int | None = tokenizer.bos_token_id
+        self._anchor: tuple[int, ...] = ()
+        if self.decode(self._raw("a")) != "a":
+            self._anchor = self._raw(_ANCHOR)
+            if self.decode(self.encode("a")) != "a":
+                raise ModelError(
+                    f"the tokenizer of {name} does not give text back as it was",
+                    hint="use a model with a lossless (byte-level) tokenizer",
+                )
+
+    def _raw(self, text: str) -> tuple[int, ...]:
+        ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
+        return tuple(ids["input_ids"])
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """The tokens of ``text``, no special ones."""
+        if not self._anchor or not text:
+            return self._raw(text)
+        return self._raw(_ANCHOR + text)[len(self._anchor) :]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of ``tokens``, nothing cleaned up."""
+        anchored = [*self._anchor, *tokens]
+        text: str = self._tokenizer.decode(anchored, clean_up_tokenization_spaces=False)
+        return text[text.index(_ANCHOR) + 1 :] if self._anchor else text
+
+    def adds_bos(self) -> bool:
+        """Whether the tokenizer itself puts its beginning-of-sequence token before a text."""
+        return self.bos is not None and list(self._tokenizer("a")["input_ids"][:1]) == [self.bos]

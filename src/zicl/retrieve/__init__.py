@@ -1,0 +1,1 @@
+"""From a test input to sentences of the corpus: encoder · index · retrieval methods."""

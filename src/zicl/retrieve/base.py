@@ -1,0 +1,118 @@
+"""What a retrieval method is given and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from zicl._random import rng
+from zicl._registry import Registry
+from zicl.exceptions import ConfigError, RetrievalError
+from zicl.retrieve.index import Hit, Searchable
+
+
+@dataclass(frozen=True)
+class Query:
+    """A test input. ``item`` names it for the random draws: by default it is the text itself."""
+
+    text: str
+    seed: int = 0
+    item: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What the item's random draws are derived from."""
+        return self.text if self.item is None else self.item
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """The row to show, and the nearest sentence it was found through (None where none was used)."""
+
+    row: int
+    nearest: int | None = None
+    similarity: float | None = None
+
+
+class Retriever(Protocol):
+    """Finds exactly ``k`` rows for a query, nearest first."""
+
+    def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
+        """Exactly ``k`` rows with distinct texts, or an error."""
+        ...
+
+
+class Filter:
+    """Keeps the input itself out of its demonstrations, and texts distinct.
+
+    Left out are sentences with the input's text or that are a sentence of it, and every sentence of a
+    document whose whole text is the input: a ticket must not demonstrate itself.
+    """
+
+    def __init__(self, index: Searchable, query: Query, *, exclude_self: bool = True) -> None:
+        self._index, self._on = index, exclude_self
+        self._text = _plain(query.text)
+        self._documents = index.documents_like(query.text) if exclude_self else set()
+        self._used: set[str] = set()
+
+    def hits(self, text: str) -> Iterator[Hit]:
+        """The nearest sentences that are not the input itself."""
+        return (hit for hit in self._index.nearest(text) if self.allows(hit.row))
+
+    def allows(self, row: int) -> bool:
+        """Whether a row may be used, as a nearest sentence or as a demonstration."""
+        if not self._on:
+            return True
+        sentence = self._index.sentence(row)
+        if _plain(sentence.text) == self._text:
+            # The input stands in this document: nothing of it may be used from here on.
+            self._documents.add(sentence.document)
+        return sentence.document not in self._documents
+
+    def take(self, row: int) -> bool:
+        """Whether a row may be shown; it then counts as shown, and no other with its text may be."""
+        text = _plain(self._index.sentence(row).text)
+        if text in self._used or not self.allows(row):
+            return False
+        self._used.add(text)
+        return True
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def too_few(found: int, k: int, why: str, hint: str) -> RetrievalError:
+    """The error for fewer demonstrations than asked for."""
+    return RetrievalError(f"only {found} of k = {k} demonstrations were found: {why}", hint=hint)
+
+
+def draw(query: Query, purpose: str, count: int) -> Iterator[int]:
+    """Numbers below ``count`` in random order, each once; the first ones do not depend on how many are taken."""
+    generator, seen = rng(query.seed, query.key, purpose), set[int]()
+    while len(seen) < count // 2:
+        number = int(generator.integers(count))
+        if number not in seen:
+            seen.add(number)
+            yield number
+    rest = [number for number in range(count) if number not in seen]
+    yield from (int(number) for number in generator.permutation(rest))
+
+
+RETRIEVERS = Registry(
+    "retriever",
+    {
+        "nearest": "zicl.retrieve.nearest:Nearest",
+        "diverse": "zicl.retrieve.diverse:Diverse",
+        "physical": "zicl.retrieve.physical:Physical",
+        "random": "zicl.retrieve.random:Random",
+        "domain-random": "zicl.retrieve.domain_random:DomainRandom",
+    },
+)
+
+
+def check_k(k: int) -> None:
+    """K is a number of demonstrations."""
+    if k < 0:
+        raise ConfigError(f"k is {k}; expected 0 or more demonstrations")

@@ -1,0 +1,89 @@
+"""Embedding a corpus in shards, and the index over them. A killed run goes on with the next shard."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zicl._files import read_json, storage_errors, write_json, writing
+from zicl._progress import Report, silent
+from zicl._random import rng
+from zicl.corpus.store import Corpus, describe_files
+from zicl.exceptions import EmptyCorpusError
+from zicl.retrieve import vectors
+from zicl.retrieve.encoder import Encoder
+from zicl.retrieve.vectors import Kind
+
+FOLDER, VECTORS, ROWS, MANIFEST, FORMAT = "index", "vectors.faiss", "rows.npy", "manifest.json", 1
+_SHARD = 2048
+
+
+def build_index(corpus: Corpus, encoder: Encoder, *, kind: Kind = "auto", report: Report = silent) -> Path:
+    """Embed every distinct sentence of ``corpus`` and index the vectors; returns the index folder."""
+    rows = np.flatnonzero(corpus.table["indexed"].to_numpy())
+    if len(rows) == 0:
+        raise EmptyCorpusError(f"{corpus.path} holds no sentence to index")
+    chosen = vectors.choose(kind, len(rows))
+    target = corpus.path / FOLDER
+    partial = corpus.path / (FOLDER + ".partial")
+    with storage_errors(partial):
+        _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity})
+        shards = _embed(corpus, encoder, rows, partial, report)
+        report("indexing", 0, 1, chosen)
+        _write_index(chosen, encoder.dimension, shards, len(rows), partial / VECTORS)
+        np.save(partial / ROWS, rows)
+        manifest = {
+            "format": FORMAT,
+            "corpus": corpus.hash,
+            "encoder": {"name": encoder.name, "identity": encoder.identity, "dimension": encoder.dimension},
+            "kind": chosen,
+            "vectors": len(rows),
+            "files": describe_files(partial, (VECTORS, ROWS)),
+        }
+        write_json(partial / MANIFEST, manifest)
+        for leftover in partial.iterdir():
+            if leftover.name not in (VECTORS, ROWS, MANIFEST):
+                leftover.unlink()
+        if target.exists():
+            shutil.rmtree(target)
+        os.replace(partial, target)
+        report("indexing", 1, 1, chosen)
+    return target
+
+
+def _prepare(partial: Path, key: dict[str, str]) -> None:
+    """Keep the shards of a killed run with the same corpus and encoder; drop any others."""
+    note = partial / "state.json"
+    if note.is_file() and read_json(note) == key:
+        return
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    write_json(note, key)
+
+
+def _embed(corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, report: Report) -> list[Path]:  # noqa: ANN401
+    shards = []
+    for start in range(0, len(rows), _SHARD):
+        path = partial / f"vectors-{start:012d}.npy"
+        report("embedding", start, len(rows), "sentences")
+        if not path.exists():
+            found = encoder.encode(corpus.texts(rows[start : start + _SHARD]))
+            with writing(path) as temporary, temporary.open("wb") as stream:
+                np.save(stream, found)
+        shards.append(path)
+    report("embedding", len(rows), len(rows), "sentences")
+    return shards
+
+
+def _write_index(kind: str, dimension: int, shards: list[Path], count: int, path: Path) -> None:
+    sample = np.empty((0, dimension), dtype=np.float32)
+    if kind == "ivf":
+        wanted = np.sort(rng(0, "ivf training").choice(count, vectors.training_size(count), replace=False))
+        sample = np.concatenate(
+            [np.load(shard)[wanted[(wanted >= i * _SHARD) & (wanted < (i + 1) * _SHARD)] - i * _SHARD] for i, shard in enumerate(shards)]
+        )
+    vectors.write(kind, dimension, (np.load(shard) for shard in shards), sample, count, path)

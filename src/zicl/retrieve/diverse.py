@@ -1,0 +1,30 @@
+"""Diverse nearest: k of the K most similar sentences, drawn uniformly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+from zicl.retrieve.base import Filter, Query, Retrieved, draw, too_few
+from zicl.retrieve.index import Searchable
+
+
+@dataclass(frozen=True)
+class Diverse:
+    """k of the ``pool`` nearest sentences, uniformly, without replacement."""
+
+    pool: int = 4096
+    exclude_self: bool = True
+
+    def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
+        """Exactly ``k`` rows with distinct texts, nearest first."""
+        keep, chosen = Filter(index, query, exclude_self=self.exclude_self), list[int]()
+        hits = list(islice(keep.hits(query.text), self.pool))
+        for number in draw(query, "diverse", len(hits)):
+            if len(chosen) == k:
+                break
+            if keep.take(hits[number].row):
+                chosen.append(number)
+        if len(chosen) < k:
+            raise too_few(len(chosen), k, f"the pool holds {len(hits)}", "use a smaller k, a larger pool or a larger corpus")
+        return [Retrieved(hits[n].row, hits[n].row, hits[n].similarity) for n in sorted(chosen)]

@@ -1,0 +1,33 @@
+"""Domain random: for each nearest sentence, a random one of its domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zicl.retrieve.base import Filter, Query, Retrieved, draw, too_few
+from zicl.retrieve.index import Searchable
+
+
+@dataclass(frozen=True)
+class DomainRandom:
+    """Sentences that share the domain of the nearest ones and nothing else."""
+
+    exclude_self: bool = True
+
+    def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
+        """Exactly ``k`` rows with distinct texts, by the similarity of their nearest sentence."""
+        keep, found = Filter(index, query, exclude_self=self.exclude_self), list[Retrieved]()
+        draws = {}
+        for hit in keep.hits(query.text):
+            if len(found) == k:
+                break
+            domain = index.sentence(hit.row).domain
+            if domain not in draws:
+                rows = index.indexed(domain)
+                draws[domain] = (int(rows[n]) for n in draw(query, f"domain {domain}", len(rows)))
+            row = next((row for row in draws[domain] if keep.take(row)), None)
+            if row is not None:
+                found.append(Retrieved(row, hit.row, hit.similarity))
+        if len(found) < k:
+            raise too_few(len(found), k, "the domains have no more sentences", "use a smaller k or a larger corpus")
+        return found

@@ -1,0 +1,131 @@
+"""Sentence encoders: any sentence-transformers model, batched by length, unit vectors."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from zicl.catalog import find_asset
+from zicl.exceptions import ModelNotFoundError, OfflineError
+
+Vectors = NDArray[np.float32]
+DEFAULT_ENCODER = "all-minilm-l6-v2"
+# Small batches win on a CPU: they stay in its cache and waste less padding.
+_BATCH = 32
+
+
+class Encoder(Protocol):
+    """Turns texts into unit vectors."""
+
+    name: str
+    identity: str
+    dimension: int
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One unit vector a text, float32."""
+        ...
+
+
+class SentenceEncoder:
+    """A sentence-transformers model as an encoder.
+
+    A handle: deep copies are the encoder itself.
+    """
+
+    def __init__(self, model: Any, name: str) -> None:  # noqa: ANN401 - a SentenceTransformer
+        self.model, self.name = model.eval(), name
+        size = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+        self.dimension = int(size())
+        self.identity = _identity(model)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> SentenceEncoder:
+        return self
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One unit vector a text: sorted by the number of tokens, so that batches hold next to no padding."""
+        if not self._is_plain():
+            vectors = self.model.encode(list(texts), batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False)
+            return np.asarray(vectors, dtype=np.float32)
+        tokenizer = self.model.tokenizer
+        tokens = tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length)["input_ids"]
+        lengths = np.array([len(row) for row in tokens])
+        order = np.argsort(-lengths, kind="stable")
+        result = np.empty((len(texts), self.dimension), dtype=np.float32)
+        with torch.inference_mode():
+            for start in range(0, len(order), _BATCH):
+                chosen = order[start : start + _BATCH]
+                result[chosen] = self._forward([tokens[i] for i in chosen], int(lengths[chosen[0]]))
+        return result
+
+    def _forward(self, rows: list[list[int]], width: int) -> Vectors:
+        padding = self.model.tokenizer.pad_token_id or 0
+        features = {
+            "input_ids": torch.tensor([row + [padding] * (width - len(row)) for row in rows]),
+            "attention_mask": torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows]),
+        }
+        output = self.model({name: value.to(self.model.device) for name, value in features.items()})
+        vectors = torch.nn.functional.normalize(output["sentence_embedding"].float(), dim=-1)
+        return np.asarray(vectors.cpu().numpy(), dtype=np.float32)
+
+    def _is_plain(self) -> bool:
+        """Whether encoding is tokenise, run, pool; models with prompts of their own do more."""
+        from transformers import PreTrainedTokenizerBase
+
+        has_prompt = getattr(self.model, "default_prompt_name", None) is not None
+        return not has_prompt and isinstance(self.model.tokenizer, PreTrainedTokenizerBase)
+
+
+def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: str | None = None) -> SentenceEncoder:
+    """An encoder by catalog name, folder or hub id. SimCSE ids get the pooling their authors published."""
+    from sentence_transformers import SentenceTransformer
+
+    asset = find_asset(name, offline=offline)
+    place = str(asset) if asset else name
+    try:
+        modules = _simcse(place, offline) if "simcse" in Path(name).name.lower() else None
+        model = (
+            SentenceTransformer(modules=modules, device=device)
+            if modules
+            else SentenceTransformer(place, device=device, local_files_only=offline or Path(place).is_dir())
+        )
+    except (OSError, ValueError) as error:
+        if offline and not Path(place).is_dir():
+            raise OfflineError(f"the encoder {name!r} is not on this machine", hint="run once without --offline") from error
+        raise ModelNotFoundError(
+            f"the encoder {name!r} could not be loaded: {str(error).splitlines()[0]}",
+            hint="name a catalog model (zicl models list), a folder, or the id of a sentence-transformers model",
+        ) from error
+    return SentenceEncoder(model, name)
+
+
+def _simcse(place: str, offline: bool) -> list[Any]:
+    """The first token's state; the supervised models pass it through the pooler they were trained with."""
+    from sentence_transformers import models
+    from transformers import AutoModel
+
+    body = models.Transformer(place, max_seq_length=256, config_args={"local_files_only": offline})
+    width = body.get_embedding_dimension() if hasattr(body, "get_embedding_dimension") else body.get_word_embedding_dimension()
+    modules = [body, models.Pooling(width, pooling_mode="cls")]
+    if "unsup" not in Path(place).name.lower():
+        dense = models.Dense(width, width, activation_function=torch.nn.Tanh())
+        pooler = AutoModel.from_pretrained(place, local_files_only=offline, dtype=torch.float32).pooler.dense
+        dense.linear.load_state_dict(pooler.state_dict())
+        modules.append(dense)
+    return modules
+
+
+def _identity(model: Any) -> str:  # noqa: ANN401 - a SentenceTransformer
+    """A hash of the weights and of how they are used: the same wherever the model was loaded from."""
+    digest = hashlib.sha256(f"{getattr(model, 'max_seq_length', None)}".encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode() + tensor.detach().cpu().float().contiguous().numpy().tobytes())
+    for module in model:
+        digest.update(type(module).__name__.encode())
+        digest.update(str(getattr(module, "pooling_mode", "")).encode())
+    return digest.hexdigest()

@@ -1,0 +1,161 @@
+"""A searchable corpus: its sentences, their vectors, and the encoder they were made with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl._files import read_json
+from zicl._random import stable_hash
+from zicl.corpus.store import Corpus, Sentence, check_files
+from zicl.exceptions import EncoderMismatchError, IndexMissingError
+from zicl.retrieve import vectors
+from zicl.retrieve.build import FOLDER, MANIFEST, ROWS, VECTORS
+from zicl.retrieve.encoder import Encoder, load_encoder
+
+_FIRST_FETCH = 64
+_CACHED_QUERIES = 65_536
+
+
+class Hit(NamedTuple):
+    """A row of the corpus and its cosine similarity to the query."""
+
+    row: int
+    similarity: float
+
+
+class Searchable(Protocol):
+    """What the retrieval methods ask of an index (one corpus, or several as one)."""
+
+    def nearest(self, text: str) -> Iterator[Hit]:
+        """Indexed rows by falling similarity, as many as are asked for."""
+        ...
+
+    def sentence(self, row: int) -> Sentence:
+        """A row with all that is known of it."""
+        ...
+
+    def paragraph(self, row: int) -> list[Sentence]:
+        """The paragraph a row stands in."""
+        ...
+
+    def neighbour(self, row: int) -> int | None:
+        """The row beside it in its paragraph."""
+        ...
+
+    def documents_like(self, text: str) -> set[int]:
+        """Documents whose whole text this is."""
+        ...
+
+    def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
+        """All indexed rows, or those of one domain."""
+        ...
+
+
+class Index:
+    """A corpus folder opened for search. Queries are encoded one at a time, and remembered.
+
+    A handle: deep copies are the index itself.
+    """
+
+    def __init__(self, corpus: Corpus, manifest: dict[str, Any], encoder: Encoder | None, *, offline: bool = False) -> None:
+        self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
+        self._queries: dict[str, NDArray[np.float32]] = {}
+
+    @classmethod
+    def open(cls, path: str | Path, *, encoder: Encoder | None = None, offline: bool = False, verify: bool | None = None) -> Index:
+        """Open a corpus that has an index; with ``encoder``, it must be the one it was built with."""
+        corpus = Corpus.open(path, verify=verify)
+        folder = corpus.path / FOLDER
+        if not (folder / MANIFEST).is_file():
+            raise IndexMissingError(f"{path} has text but no index", hint=f"zicl index build {path}")
+        manifest = read_json(folder / MANIFEST)
+        check_files(folder, manifest["files"], verify=verify)
+        if manifest["corpus"] != corpus.hash:
+            raise IndexMissingError(f"the index of {path} belongs to other text", hint=f"zicl index build {path}")
+        if encoder is not None:
+            _check_encoder(encoder, manifest)
+        return cls(corpus, manifest, encoder, offline=offline)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Index:
+        return self
+
+    @property
+    def identity(self) -> str:
+        """Identifies text and vectors."""
+        kind, encoder = self.manifest["kind"], self.manifest["encoder"]["identity"]
+        return f"{stable_hash(self.corpus.hash, encoder, kind):032x}"
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The encoder the vectors were made with, loaded on first use."""
+        if self._given is not None:
+            return self._given
+        encoder = load_encoder(self.manifest["encoder"]["name"], offline=self._offline)
+        _check_encoder(encoder, self.manifest)
+        return encoder
+
+    @cached_property
+    def _vectors(self) -> Any:  # noqa: ANN401 - faiss has no types
+        return vectors.read(self.corpus.path / FOLDER / VECTORS)
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        rows: NDArray[np.int64] = np.load(self.corpus.path / FOLDER / ROWS, mmap_mode="r")
+        return rows
+
+    def embed(self, text: str) -> NDArray[np.float32]:
+        """The vector of one text, encoded alone: it must not depend on other texts, not even in its last digit."""
+        if text not in self._queries:
+            if len(self._queries) >= _CACHED_QUERIES:
+                self._queries.pop(next(iter(self._queries)))
+            self._queries[text] = self.encoder.encode([text])[0]
+        return self._queries[text]
+
+    def nearest(self, text: str) -> Iterator[Hit]:
+        """Indexed rows by falling similarity, fetched in growing pieces."""
+        query, fetch, given = self.embed(text), _FIRST_FETCH, set[int]()
+        while True:
+            numbers, similarities = vectors.search(self._vectors, query, fetch)
+            for number, similarity in zip(numbers.tolist(), similarities.tolist(), strict=True):
+                if number not in given:
+                    given.add(number)
+                    yield Hit(int(self._rows[number]), similarity)
+            if fetch >= len(self._rows):
+                return
+            fetch *= 4
+
+    def sentence(self, row: int) -> Sentence:
+        """A row with all that is known of it."""
+        return self.corpus.sentence(row)
+
+    def paragraph(self, row: int) -> list[Sentence]:
+        """The paragraph a row stands in."""
+        return self.corpus.paragraph(row)
+
+    def neighbour(self, row: int) -> int | None:
+        """The row beside it in its paragraph."""
+        return self.corpus.neighbour(row)
+
+    def documents_like(self, text: str) -> set[int]:
+        """Documents whose whole text this is."""
+        return self.corpus.documents_like(text)
+
+    def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
+        """All indexed rows, or those of one domain."""
+        return self._rows if domain is None else self.corpus.domain_rows(domain)
+
+
+def _check_encoder(encoder: Encoder, manifest: dict[str, Any]) -> None:
+    built = manifest["encoder"]
+    if encoder.identity != built["identity"]:
+        raise EncoderMismatchError(
+            f"the index was built with the encoder {built['name']} ({built['identity'][:12]}), "
+            f"but was asked with {encoder.name} ({encoder.identity[:12]})",
+            hint="leave the encoder out to use the index's own, or build the index again: zicl index build",
+        )

@@ -1,0 +1,66 @@
+"""Two searchable corpora as one: a corpus, and texts that joined it in memory."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl.corpus.store import Sentence
+from zicl.retrieve.index import Hit, Index
+
+
+@dataclass(frozen=True, eq=False)
+class JointIndex:
+    """Rows and documents of ``other`` follow those of ``base``. Neither folder is written to."""
+
+    base: Index
+    other: Index
+
+    def __deepcopy__(self, memo: dict[int, object]) -> JointIndex:
+        return self
+
+    def _part(self, row: int) -> tuple[Index, int, int]:
+        """The index a row belongs to, the row there, and the number of documents before it."""
+        if row < len(self.base.corpus):
+            return self.base, row, 0
+        return self.other, row - len(self.base.corpus), int(self.base.corpus.manifest["documents"])
+
+    def nearest(self, text: str) -> Iterator[Hit]:
+        """Indexed rows of both by falling similarity."""
+        shift = len(self.base.corpus)
+        others = (Hit(hit.row + shift, hit.similarity) for hit in self.other.nearest(text))
+        return heapq.merge(self.base.nearest(text), others, key=lambda hit: -hit.similarity)
+
+    def sentence(self, row: int) -> Sentence:
+        """A row with all that is known of it."""
+        index, own, documents = self._part(row)
+        sentence = index.sentence(own)
+        return replace(sentence, row=row, document=sentence.document + documents)
+
+    def paragraph(self, row: int) -> list[Sentence]:
+        """The paragraph a row stands in."""
+        index, own, documents = self._part(row)
+        return [replace(s, row=s.row + row - own, document=s.document + documents) for s in index.paragraph(own)]
+
+    def neighbour(self, row: int) -> int | None:
+        """The row beside it in its paragraph."""
+        index, own, _ = self._part(row)
+        found = index.neighbour(own)
+        return None if found is None else found + row - own
+
+    def documents_like(self, text: str) -> set[int]:
+        """Documents whose whole text this is."""
+        shift = int(self.base.corpus.manifest["documents"])
+        return self.base.documents_like(text) | {d + shift for d in self.other.documents_like(text)}
+
+    def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
+        """All indexed rows, or those of one domain."""
+        parts = []
+        for index, shift in ((self.base, 0), (self.other, len(self.base.corpus))):
+            if domain is None or domain in index.corpus.domains:
+                parts.append(index.indexed(domain) + shift)
+        return np.concatenate(parts)

@@ -1,0 +1,39 @@
+"""Physical neighbour: the sentences that stand beside the nearest ones (the paper's choice)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zicl.retrieve.base import Filter, Query, Retrieved, too_few
+from zicl.retrieve.index import Searchable
+
+
+@dataclass(frozen=True)
+class Physical:
+    """For each nearest sentence the one before it in its paragraph, else the one after it.
+
+    A nearest sentence without a neighbour, or whose neighbour is shown already, gives its place to the
+    next nearest.
+    """
+
+    exclude_self: bool = True
+
+    def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
+        """Exactly ``k`` rows with distinct texts, by the similarity of their nearest sentence."""
+        keep, found, alone = Filter(index, query, exclude_self=self.exclude_self), list[Retrieved](), 0
+        for hit in keep.hits(query.text):
+            if len(found) == k:
+                break
+            neighbour = index.neighbour(hit.row)
+            if neighbour is None:
+                alone += 1
+            elif keep.take(neighbour):
+                found.append(Retrieved(neighbour, hit.row, hit.similarity))
+        if len(found) < k:
+            raise too_few(
+                len(found),
+                k,
+                f"{alone} nearest sentences stand alone in their paragraph and have no physical neighbour",
+                "use a smaller k, a corpus of longer paragraphs, or the retrieval 'diverse'",
+            )
+        return found

@@ -1,0 +1,34 @@
+"""A searchable corpus from texts at hand, kept by content so that it is embedded once."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from zicl._files import home, writing
+from zicl._progress import Report, silent
+from zicl._random import stable_hash
+from zicl.corpus.build import BuildOptions, build_corpus
+from zicl.corpus.sources import find_sources
+from zicl.corpus.store import FORMAT
+from zicl.retrieve.build import build_index
+from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
+from zicl.retrieve.index import Index
+
+
+def index_texts(
+    texts: Sequence[str], *, encoder: str | Encoder = DEFAULT_ENCODER, offline: bool = False, report: Report = silent
+) -> Index:
+    """Build, or find again, the corpus of ``texts``; every text is a document of its own."""
+    model = load_encoder(encoder, offline=offline) if isinstance(encoder, str) else encoder
+    key = f"{stable_hash(FORMAT, model.identity, *texts):032x}"
+    folder = home() / "corpora" / f"{key}.zicl"
+    if not folder.exists():
+        with writing(folder) as temporary, tempfile.TemporaryDirectory(prefix="zicl-") as scratch:
+            source = Path(scratch) / "texts.jsonl"
+            source.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="utf-8")
+            corpus = build_corpus(find_sources([source]), temporary, BuildOptions(), report=report)
+            build_index(corpus, model, report=report)
+    return Index.open(folder, encoder=model, offline=offline)

@@ -1,0 +1,86 @@
+"""FAISS indexes of unit vectors: exact for small corpora, HNSW or IVF for larger ones, memory-mapped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl.exceptions import ConfigError
+
+Kind = Literal["auto", "flat", "hnsw", "ivf"]
+KINDS = ("auto", "flat", "hnsw", "ivf")
+# Exact search of this many vectors of 384 dimensions takes about as long as encoding the query.
+_FLAT_UP_TO = 1_000_000
+_HNSW_LINKS, _HNSW_BUILD, _HNSW_SEARCH = 32, 80, 128
+_IVF_TRAIN_PER_LIST = 64
+
+
+def choose(kind: Kind, count: int) -> str:
+    """The kind that ``auto`` stands for.
+
+    >>> choose("auto", 10_000), choose("auto", 5_000_000), choose("hnsw", 10)
+    ('flat', 'ivf', 'hnsw')
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"unknown kind of index {kind!r}", hint=f"expected one of: {', '.join(KINDS)}")
+    if kind != "auto":
+        return kind
+    return "flat" if count <= _FLAT_UP_TO else "ivf"
+
+
+def make(kind: str, dimension: int, count: int, sample: NDArray[np.float32]) -> Any:  # noqa: ANN401 - faiss has no types
+    """An empty index for ``count`` vectors; IVF learns its cells from ``sample``."""
+    metric = faiss.METRIC_INNER_PRODUCT
+    if kind == "hnsw":
+        index = faiss.IndexHNSWFlat(dimension, _HNSW_LINKS, metric)
+        index.hnsw.efConstruction = _HNSW_BUILD
+        return index
+    if kind == "ivf":
+        cells = max(1, min(int(4 * math.sqrt(count)), len(sample) // 39 or 1))
+        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, cells, metric)
+        index.cp.seed = 1234
+        index.train(sample)
+        index.nprobe = max(1, min(cells, int(math.sqrt(cells)) * 2))
+        return index
+    return faiss.IndexFlatIP(dimension)
+
+
+def training_size(count: int) -> int:
+    """How many vectors IVF learns from."""
+    return min(count, int(4 * math.sqrt(count)) * _IVF_TRAIN_PER_LIST)
+
+
+def write(kind: str, dimension: int, parts: Iterable[NDArray[np.float32]], sample: NDArray[np.float32], count: int, path: Path) -> None:
+    """Build an index from shards of vectors and write it."""
+    index = make(kind, dimension, count, sample)
+    for part in parts:
+        index.add(np.ascontiguousarray(part, dtype=np.float32))
+    faiss.write_index(index, str(path))
+
+
+def read(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
+    """Open an index memory-mapped: its vectors are read when they are searched."""
+    index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+    if isinstance(index, faiss.IndexHNSWFlat):
+        index.hnsw.efSearch = _HNSW_SEARCH
+    return index
+
+
+def search(index: Any, query: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:  # noqa: ANN401
+    """The ``count`` nearest, by falling similarity, equal ones by number: one query at a time.
+
+    FAISS takes another path for many queries at once, whose last digits differ; a result must not
+    depend on what else is asked.
+    """
+    if isinstance(index, faiss.IndexHNSWFlat):
+        index.hnsw.efSearch = max(_HNSW_SEARCH, count)
+    similarities, numbers = index.search(query.reshape(1, -1), min(count, index.ntotal))
+    found = numbers[0] >= 0
+    order = np.lexsort((numbers[0][found], -similarities[0][found]))
+    return numbers[0][found][order], similarities[0][found][order]

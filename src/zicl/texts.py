@@ -1,0 +1,36 @@
+"""Checking texts before anything is computed, with errors that name the row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from zicl.exceptions import TextError
+
+
+def check_texts(values: Iterable[object]) -> list[str]:
+    """The texts as a list, or an error that names the first that cannot be used.
+
+    >>> check_texts(["fine"])
+    ['fine']
+    """
+    if isinstance(values, str):
+        raise TextError(f"one text was given where a list was expected: {values[:60]!r}", hint="put it in a list: [text]")
+    return [check_text(value, f"row {number}") for number, value in enumerate(values)]
+
+
+def check_text(value: object, where: str) -> str:
+    """``value`` as a text that can be classified."""
+    if not isinstance(value, str):
+        raise TextError(
+            f"{where} holds {type(value).__name__} ({value!r}), not text",
+            hint="drop rows without text, or turn the values into text first",
+        )
+    if not value.strip():
+        raise TextError(f"{where} is empty", hint="drop rows without text")
+    if "\0" in value:
+        raise TextError(f"{where} holds a NUL byte", hint="the data may be binary or wrongly decoded: read it as UTF-8")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise TextError(f"{where} holds a broken character (a lone surrogate)", hint="read the data as UTF-8") from error
+    return value
