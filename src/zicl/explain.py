@@ -80,15 +80,16 @@ class Explanation:
         yield scores
         yield Text(self._notes(), style="dim")
         if self.demonstrations:
-            demos = Table("", "pseudo-demonstration", "shown as", "found through", "similarity", "source", header_style="dim")
+            demos = Table.grid(padding=(0, 2))
             for number, demo in enumerate(reversed(self.demonstrations), start=1):
-                source = f"{demo.sentence.domain} #{demo.sentence.row}"
-                nearest = "" if demo.nearest is None or demo.nearest == demo.sentence else demo.nearest.text
-                similarity = "" if demo.similarity is None else f"{demo.similarity:.3f}"
                 style = "" if demo.kept else "dim strike"
-                cells = (str(number), demo.sentence.text, demo.words, nearest, similarity, source)
-                demos.add_row(*(Text(cell) for cell in cells), style=style)
+                demos.add_row(Text(f"{number:>2}"), Text(demo.words, style="bold"), Text(demo.sentence.text), style=style)
+                demos.add_row("", "", Text(_origin(demo), style="dim"))
             yield demos
+        yield Text("the end of the prompt, [scored] part by part:", style="dim")
+        prompt = self.result.prepared.prompt
+        for branch in prompt.branches:
+            yield Text(f"{(prompt.stem.text + branch.given.text).strip()}[{branch.scored.text}]")
 
     def _notes(self) -> str:
         prompt = self.result.prepared.prompt
@@ -120,6 +121,16 @@ class Explanation:
             "<table><tr><th>pseudo-demonstration</th><th>shown as</th><th>found through</th><th>similarity</th>"
             f"<th>source</th></tr>{demos}</table><pre>{html.escape(self.prompt)}</pre>"
         )
+
+
+def _origin(demo: Shown) -> str:
+    """How a demonstration was found, in words."""
+    place = f"{demo.sentence.domain} #{demo.sentence.row}"
+    if demo.nearest is None:
+        return f"drawn at random, {place}"
+    if demo.nearest == demo.sentence:
+        return f"similarity {demo.similarity:.3f}, {place}"
+    return f"{place}, beside #{demo.nearest.row}, similarity {demo.similarity:.3f}: {demo.nearest.text}"
 
 
 def _demo_dict(demo: Shown) -> dict[str, Any]:

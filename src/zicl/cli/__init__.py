@@ -6,6 +6,9 @@ import sys
 
 from zicl.exceptions import ZICLError
 
+# What typer ends with after Ctrl-C.
+_INTERRUPTED = 130
+
 
 def main() -> None:
     """Run ``zicl``: exit code 0 when done, 1 when something failed, 2 when the call was wrong."""
@@ -16,10 +19,8 @@ def main() -> None:
     except ZICLError as error:
         sys.stderr.write(f"zicl: {error}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except SystemExit as ending:
+        if ending.code != _INTERRUPTED:
+            raise
         sys.stderr.write("\nzicl: stopped; run the same command again to go on where it was\n")
         sys.exit(1)
-    except BrokenPipeError:
-        # The reader of our output (head, less) went away; there is nobody left to tell.
-        sys.stderr.close()
-        sys.exit(0)

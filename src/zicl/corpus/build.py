@@ -22,13 +22,13 @@ from zicl._files import read_json, storage_errors, write_json, writing
 from zicl._progress import Report, silent
 from zicl._random import stable_hash
 from zicl.corpus.dedup import Seen
-from zicl.corpus.documents import DocumentHashes
+from zicl.corpus.documents import DocumentHashes, document_hash
 from zicl.corpus.paragraphs import paragraphs
 from zicl.corpus.read import Block, Reader
 from zicl.corpus.sample import BottomSample
 from zicl.corpus.sources import Source
 from zicl.corpus.split import Splitter, get_splitter
-from zicl.corpus.store import DOCUMENTS, FORMAT, MANIFEST, SCHEMA, SENTENCES, Corpus, describe_files
+from zicl.corpus.store import TEXTS, FORMAT, MANIFEST, SCHEMA, SENTENCES, Corpus, describe_files
 from zicl.exceptions import EmptyCorpusError, StorageError, UsageError
 
 _SHARD_SENTENCES = 1 << 16
@@ -225,21 +225,21 @@ def _take(
 def _finish(sources: Sequence[Source], options: BuildOptions, partial: Path, state: _State, report: Report) -> None:
     samples = _samples(sources, options, partial, state)
     codes = {name: code for code, name in enumerate(samples)}
-    seen = Seen()
+    seen, hashes = Seen(), [_table(partial / f"hashes-{number}.arrow") for _, number in state.shards]
     counts = {name: dict.fromkeys(("sentences", "indexed", "paragraphs", "single"), 0) for name in samples}
     with pa.ipc.new_file(str(partial / SENTENCES), SCHEMA) as file:
         for done, (domain, number) in enumerate(state.shards, start=1):
             batch, shard_counts = _final_batch(_table(partial / f"part-{number}.arrow"), samples[domain], seen, codes[domain])
             file.write_batch(batch)
+            hashes.append(_sentence_hashes(batch))
             for name, value in shard_counts.items():
                 counts[domain][name] += value
             report("storing", done, len(state.shards))
-    hashes = pa.concat_tables([_table(partial / f"hashes-{number}.arrow") for _, number in state.shards])
-    with pa.ipc.new_file(str(partial / DOCUMENTS), _HASHES) as file:
-        file.write_table(hashes.sort_by([("hash", "ascending"), ("document", "ascending")]))
+    with pa.ipc.new_file(str(partial / TEXTS), _HASHES) as file:
+        file.write_table(pa.concat_tables(hashes).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks())
     _write_manifest(sources, options, partial, state, counts)
     for leftover in partial.iterdir():
-        if leftover.name not in (SENTENCES, DOCUMENTS, MANIFEST):
+        if leftover.name not in (SENTENCES, TEXTS, MANIFEST):
             leftover.unlink()
 
 
@@ -263,6 +263,13 @@ def _final_batch(
     return (batch[0] if batch else empty), {name: int(value) for name, value in counts.items()}
 
 
+def _sentence_hashes(batch: pa.RecordBatch) -> pa.Table:
+    """Hashes of the distinct sentences, to find again in which document an input stands."""
+    distinct = batch.filter(batch["indexed"])
+    hashes = np.fromiter((document_hash(text) for text in distinct["text"].to_pylist()), dtype=np.uint64, count=len(distinct))
+    return pa.table([pa.array(hashes), distinct["document"]], schema=_HASHES)
+
+
 def _write_manifest(
     sources: Sequence[Source], options: BuildOptions, partial: Path, state: _State, counts: dict[str, dict[str, int]]
 ) -> None:
@@ -278,6 +285,6 @@ def _write_manifest(
             for s, first in zip(sources, state.first_documents, strict=True)
         ],
         **{name: sum(c[name] for c in counts.values()) for name in ("sentences", "indexed", "paragraphs", "single")},
-        "files": describe_files(partial, (SENTENCES, DOCUMENTS)),
+        "files": describe_files(partial, (SENTENCES, TEXTS)),
     }
     write_json(partial / MANIFEST, manifest)

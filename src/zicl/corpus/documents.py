@@ -1,4 +1,4 @@
-"""Recognising a whole document by its text, however it is spaced."""
+"""Recognising a text that stands in the corpus, however it is spaced or capitalised."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from zicl.corpus.read import Block
 
 
 def document_hash(text: str) -> int:
-    """A 64-bit hash of a text without its white space.
+    """A 64-bit hash of a text without its white space and capitals.
 
-    >>> document_hash("so good") == document_hash(" so\\n\\ngood")
+    >>> document_hash("so good") == document_hash(" So\\n\\ngood")
     True
     """
-    return _finish(hashlib.blake2b("".join(text.split()).encode("utf-8", "surrogatepass"), digest_size=8))
+    return _finish(hashlib.blake2b(_bare(text), digest_size=8))
+
+
+def _bare(text: str) -> bytes:
+    return "".join(text.split()).casefold().encode("utf-8", "surrogatepass")
 
 
 def _finish(digest: hashlib.blake2b) -> int:
@@ -33,7 +37,7 @@ class DocumentHashes:
         if block.record != self._record:
             finished = self.last()
             self._record, self._digest = block.record, hashlib.blake2b(digest_size=8)
-        self._digest.update("".join(block.text.split()).encode("utf-8", "surrogatepass"))
+        self._digest.update(_bare(block.text))
         return finished
 
     def last(self) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
     reviews.zicl/
       sentences.arrow    text · document · position · domain · indexed, in the order of the raw text
-      documents.arrow    a hash of every document's text, sorted, to recognise an input that is one
+      texts.arrow        hashes of every document and distinct sentence, sorted, to recognise an input that is one
       manifest.json      version, counts, sources and the hashes of the files
       index/             the vectors (see retrieve/index.py)
 """
@@ -24,7 +24,7 @@ from zicl.corpus.documents import document_hash
 from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, UsageError
 
 FORMAT = 1
-SENTENCES, DOCUMENTS, MANIFEST = "sentences.arrow", "documents.arrow", "manifest.json"
+SENTENCES, TEXTS, MANIFEST = "sentences.arrow", "texts.arrow", "manifest.json"
 SCHEMA = pa.schema(
     {
         "text": pa.string(),
@@ -101,10 +101,13 @@ class Corpus:
         if not 0 <= row < len(self):
             raise UsageError(f"there is no sentence {row}", hint=f"the corpus has the ids 0 to {len(self) - 1}")
         document = self.document(row)
-        firsts = [source["first_document"] for source in self.manifest["sources"]]
-        source = self.manifest["sources"][bisect.bisect_right(firsts, document) - 1]
+        source = self.manifest["sources"][bisect.bisect_right(self._first_documents, document) - 1]
         position = int(self.table["position"][row].as_py())
         return Sentence(row, self.text(row), document, position, self.domain(row), source["name"])
+
+    @cached_property
+    def _first_documents(self) -> list[int]:
+        return [source["first_document"] for source in self.manifest["sources"]]
 
     def neighbour(self, row: int) -> int | None:
         """The row beside ``row`` in its paragraph: the previous one, else the next, else None."""
@@ -133,18 +136,18 @@ class Corpus:
         return [np.flatnonzero((codes == code) & indexed) for code in range(len(self.domains))]
 
     def documents_like(self, text: str) -> set[int]:
-        """The documents whose whole text is ``text`` (white space aside)."""
+        """The documents whose whole text is ``text``, or in which it stands as a sentence."""
         wanted = np.uint64(document_hash(text))
-        first, last = (int(np.searchsorted(self._document_hashes, wanted, side)) for side in ("left", "right"))
-        return set(self._documents["document"].slice(first, last - first).to_pylist())
+        first, last = (int(np.searchsorted(self._hashes, wanted, side)) for side in ("left", "right"))
+        return set(self._known_texts["document"].slice(first, last - first).to_pylist())
 
     @cached_property
-    def _documents(self) -> pa.Table:
-        return _map(self.path / DOCUMENTS)
+    def _known_texts(self) -> pa.Table:
+        return _map(self.path / TEXTS)
 
     @cached_property
-    def _document_hashes(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        return np.asarray(self._documents["hash"].to_numpy())
+    def _hashes(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        return np.asarray(self._known_texts["hash"].to_numpy())
 
 
 def _map(path: Path) -> pa.Table:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from zicl._files import file_hash, home, read_json, write_json, writing
 from zicl._progress import Report, silent
+from zicl._quiet import quiet
 from zicl.exceptions import ModelError, ModelNotFoundError
 
 NOTE = "zicl.json"
@@ -77,21 +74,3 @@ def _adds_bos(path: Path) -> bool:
     kind = reader.get_field("tokenizer.ggml.model")
     # Without the key, llama.cpp's rule: SentencePiece models begin with the token, byte-level ones do not.
     return kind is not None and str(kind.contents()) == "llama"
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep transformers' own progress bars and advice off the terminal for a while."""
-    from transformers.utils import logging as hf_logging
-
-    level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
-    hf_logging.set_verbosity(logging.ERROR)
-    hf_logging.disable_progress_bar()
-    try:
-        # The bar of the GGUF reader asks nobody; it writes to whatever standard error is now.
-        with contextlib.redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        hf_logging.set_verbosity(level)
-        if bars:
-            hf_logging.enable_progress_bar()

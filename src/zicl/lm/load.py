@@ -10,9 +10,10 @@ import torch
 
 from zicl._files import file_hash
 from zicl._progress import Report, silent
+from zicl._quiet import quiet
 from zicl.catalog import catalog, find_asset
 from zicl.exceptions import ConfigError, ModelError, ModelNotFoundError, OfflineError
-from zicl.lm.gguf import quiet, converted, read_note
+from zicl.lm.gguf import converted, read_note
 from zicl.lm.hf import HFLanguageModel
 
 DEFAULT_LM = "smollm2-135m"

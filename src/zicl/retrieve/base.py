@@ -46,13 +46,12 @@ class Retriever(Protocol):
 class Filter:
     """Keeps the input itself out of its demonstrations, and texts distinct.
 
-    Left out are sentences with the input's text or that are a sentence of it, and every sentence of a
-    document whose whole text is the input: a ticket must not demonstrate itself.
+    Left out is every sentence of a document whose whole text is the input, or in which the input stands
+    as a sentence: a ticket must not demonstrate itself.
     """
 
     def __init__(self, index: Searchable, query: Query, *, exclude_self: bool = True) -> None:
-        self._index, self._on = index, exclude_self
-        self._text = _plain(query.text)
+        self._index = index
         self._documents = index.documents_like(query.text) if exclude_self else set()
         self._used: set[str] = set()
 
@@ -62,25 +61,15 @@ class Filter:
 
     def allows(self, row: int) -> bool:
         """Whether a row may be used, as a nearest sentence or as a demonstration."""
-        if not self._on:
-            return True
-        sentence = self._index.sentence(row)
-        if _plain(sentence.text) == self._text:
-            # The input stands in this document: nothing of it may be used from here on.
-            self._documents.add(sentence.document)
-        return sentence.document not in self._documents
+        return not self._documents or self._index.sentence(row).document not in self._documents
 
     def take(self, row: int) -> bool:
         """Whether a row may be shown; it then counts as shown, and no other with its text may be."""
-        text = _plain(self._index.sentence(row).text)
+        text = " ".join(self._index.sentence(row).text.split()).casefold()
         if text in self._used or not self.allows(row):
             return False
         self._used.add(text)
         return True
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 def too_few(found: int, k: int, why: str, hint: str) -> RetrievalError:

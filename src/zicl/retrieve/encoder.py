@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from zicl._quiet import quiet
 from zicl.catalog import find_asset
 from zicl.exceptions import ModelNotFoundError, OfflineError
 
@@ -87,13 +88,13 @@ def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: 
 
     asset = find_asset(name, offline=offline)
     place = str(asset) if asset else name
+    local = offline or Path(place).is_dir()
     try:
-        modules = _simcse(place, offline) if "simcse" in Path(name).name.lower() else None
-        model = (
-            SentenceTransformer(modules=modules, device=device)
-            if modules
-            else SentenceTransformer(place, device=device, local_files_only=offline or Path(place).is_dir())
-        )
+        with quiet():
+            if "simcse" in Path(name).name.lower():
+                model = SentenceTransformer(modules=_simcse(place, local), device=device)
+            else:
+                model = SentenceTransformer(place, device=device, local_files_only=local)
     except (OSError, ValueError) as error:
         if offline and not Path(place).is_dir():
             raise OfflineError(f"the encoder {name!r} is not on this machine", hint="run once without --offline") from error
@@ -106,7 +107,7 @@ def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: 
 
 def _simcse(place: str, offline: bool) -> list[Any]:
     """The first token's state; the supervised models pass it through the pooler they were trained with."""
-    from sentence_transformers import models
+    from sentence_transformers.sentence_transformer import modules as models
     from transformers import AutoModel
 
     body = models.Transformer(place, max_seq_length=256, config_args={"local_files_only": offline})

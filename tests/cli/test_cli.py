@@ -1,0 +1,264 @@
+"""The command line on tiny models: what it prints where, what it writes, how it ends."""
+
+import csv
+import json
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import DOCUMENTS
+from zicl.cli import main
+from zicl.cli import classify as classify_module
+
+LABELS = "terrible,great"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call ``zicl`` in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments, stdin=None):
+        import io
+
+        monkeypatch.setattr(sys, "argv", ["zicl", *map(str, arguments)])
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = 0
+        try:
+            main()
+        except SystemExit as ending:
+            code = ending.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def corpus(run, jsonl, tmp_path, encoder_folder):
+    code, out, err = run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--encoder", encoder_folder)
+    assert code == 0, err
+    assert out == ""
+    assert "30 sentences in 10 paragraphs of 10 documents" in err
+    assert "0.0% of the paragraphs have one sentence" in err
+    return tmp_path / "c.zicl"
+
+
+@pytest.fixture
+def options(corpus, lm_folder):
+    return ["--corpus", corpus, "--labels", LABELS, "--lm", lm_folder, "--k", 3, "--offline"]
+
+
+def test_corpus_info_and_show(run, corpus):
+    code, out, err = run("corpus", "info", corpus, "--verify")
+    assert code == 0
+    assert "flat, 30 vectors" in err
+    assert json.loads(run("corpus", "info", corpus, "--json")[1])["corpus"]["sentences"] == 30
+    code, out, err = run("corpus", "show", corpus, 4)
+    assert "▶ 4  It stopped at every village." in out
+    assert run("corpus", "show", corpus, 99)[0] == 2
+    assert len(json.loads(run("corpus", "show", corpus, 4, "--json")[1])["paragraph"]) == 3
+
+
+def test_index_build_replaces_the_index(run, corpus, encoder_folder):
+    code, _, err = run("index", "build", corpus, "--encoder", encoder_folder, "--kind", "hnsw")
+    assert code == 0
+    assert "30 vectors" in err
+    assert "hnsw" in run("corpus", "info", corpus)[2]
+
+
+def test_classify_texts(run, options):
+    code, out, err = run("classify", "The soup was cold.", "A bold film.", *options)
+    assert code == 0, err
+    assert "The soup was cold." in out
+    assert "2 rows to label" in err
+    assert "great as good" in err
+    assert "shares: terrible" in err
+
+
+def test_data_goes_to_standard_output_and_all_else_to_standard_error(run, options):
+    code, out, err = run("classify", "-", "--json", *options, stdin="The soup was cold.\n\nA bold film.\n")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["id"] for row in rows] == ["1", "2"]
+    for row in rows:
+        assert row["p:great"] + row["p:terrible"] == pytest.approx(1, abs=1e-5)
+        assert row["log_likelihood:great"] < 0
+        assert row["tokens:great"] > 0
+
+
+def table(tmp_path, kind, count=40):
+    rows = [{"key": f"r{n}", "body": f"{DOCUMENTS[n % 10]} Take {n}.", "team": "north"} for n in range(count)]
+    path = tmp_path / f"tickets.{kind}"
+    if kind == "csv":
+        with path.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+COLUMNS = ["--text-column", "body", "--id-column", "key"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_files_keep_their_columns(run, options, tmp_path, kind):
+    target = tmp_path / "out.csv"
+    code, out, err = run("classify", "-f", table(tmp_path, kind, 18), *COLUMNS, "-o", target, *options)
+    assert code == 0, err
+    assert out == ""
+    assert "s a row on this machine" in err
+    assert "least certain:" in err
+    with target.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["id"] for row in rows] == [f"r{n}" for n in range(18)]
+    assert {row["team"] for row in rows} == {"north"}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_killed_run_ends_with_the_same_bytes(run, options, tmp_path, monkeypatch, kind):
+    source, whole, target = table(tmp_path, "csv"), tmp_path / f"whole.{kind}", tmp_path / f"killed.{kind}"
+    assert run("classify", "-f", source, *COLUMNS, "-o", whole, *options)[0] == 0
+    real, calls = classify_module._record, []
+
+    def killed(row, result):
+        calls.append(row.id)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        return real(row, result)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(classify_module, "_record", killed)
+        code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
+        assert code == 1
+        assert "run the same command again" in err
+    # What a kill in the middle of a write leaves behind is cut off.
+    with target.open("ab") as stream:
+        stream.write(b'half a "row')
+    code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
+    assert code == 0, err
+    assert "16 rows are in" in err
+    assert target.read_bytes() == whole.read_bytes()
+
+
+def test_only_new_rows_are_labelled(run, options, tmp_path):
+    target = tmp_path / "out.jsonl"
+    run("classify", "-f", table(tmp_path, "csv", 5), *COLUMNS, "-o", target, *options)
+    before = target.read_text()
+    code, _, err = run("classify", "-f", table(tmp_path, "csv", 7), *COLUMNS, "-o", target, *options)
+    assert code == 0
+    assert "5 rows are in" in err
+    assert target.read_text().startswith(before)
+    assert len(target.read_text().splitlines()) == 7
+    code, _, err = run("classify", "-f", table(tmp_path, "csv", 7), *COLUMNS, "-o", target, *options)
+    assert "nothing was left to do" in err
+    code, _, err = run("classify", "-f", table(tmp_path, "csv", 7), *COLUMNS, "-o", target, *options, "--seed", 5)
+    assert code == 2
+    assert "other settings (seed)" in err
+
+
+def test_saving_and_using_a_classifier(run, options, tmp_path):
+    saved = tmp_path / "s.zicl-clf"
+    first = run("classify", "A bold film.", "--json", "--save", saved, *options)
+    again = run("classify", "A bold film.", "--json", "--with", saved, "--offline")
+    assert first[0] == again[0] == 0, again[2]
+    assert first[1] == again[1]
+    assert run("classify", "A bold film.", "--save", saved, *options)[0] == 1
+
+
+def test_explain_prompt_and_retrieve(run, options, corpus):
+    code, out, _ = run("explain", "The soup was cold.", *options)
+    assert code == 0
+    assert "3 demonstrations in the prompt" in out
+    assert json.loads(run("explain", "The soup was cold.", "--json", *options)[1])["label"] in LABELS.split(",")
+    code, out, _ = run("prompt", "The soup was cold.", "--inference", "direct", *options)
+    assert out.count("Review: ") == 4
+    assert "[\nSentiment: great]" in out
+    built = json.loads(run("prompt", "The soup was cold.", "--json", *options)[1])
+    assert len(built["branches"]) == 2
+    code, out, _ = run("retrieve", "The soup was cold.", "--corpus", corpus, "--k", 2, "--json")
+    assert len(out.splitlines()) == 2
+    code, out, _ = run("retrieve", "The soup was cold.", "--corpus", corpus, "--k", 2)
+    assert "found through" in out
+
+
+def test_a_template_of_ones_own(run, options):
+    out = run("prompt", "In.", "--template", "Q: {input}|A: {label}", *options)[1]
+    assert "A: great[\nQ: In.]" in out
+
+
+def test_labels_suggest_writes_the_papers_synonyms(run, tmp_path):
+    target = tmp_path / "labels.toml"
+    code, _, err = run("labels", "suggest", LABELS, "-o", target)
+    assert code == 0, err
+    assert "great: good" in err
+    assert 'synonyms = ["good"]' in target.read_text()
+    assert run("labels", "suggest", LABELS, "-o", target)[0] == 1
+
+
+def test_models_list(run):
+    assert "smollm2-135m" in run("models", "list")[1]
+    assert {"name", "licence", "here"} <= set(json.loads(run("models", "list", "--json")[1])[0])
+    code, _, err = run("models", "pull", "nothing")
+    assert code == 2
+    assert "unknown catalog entry" in err
+
+
+def test_models_info(run, lm_folder):
+    facts = json.loads(run("models", "info", lm_folder, "--json", "--offline")[1])
+    assert facts["architecture"] == "LlamaForCausalLM"
+    assert facts["scoring"] == "packed trees"
+    assert "licence" in run("models", "info", "gemma-3-270m")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["classify", "x"], 2, "no labels were given"),
+        (["classify", "x", "--labels", "great"], 2, "at least two"),
+        (["classify", "x", "--labels", "a,b"], 2, "needs a corpus"),
+        (["classify", "x", "--labels", "a,b", "--synonyms", "a"], 2, "LABEL=SYNONYM"),
+        (["classify", "x", "--labels", "a,b", "--inference", "both"], 2, "--inference"),
+        (["classify", "x", "--labels", "a,b", "--k", "-1"], 2, "--k"),
+        (["classify", "x", "--labels", "a,b", "--template", "{input}"], 2, "separated by |"),
+        (["classify", " "], 2, "text 1 is empty"),
+        (["classify", "-f", "none.csv"], 2, "there is no file"),
+        (["classify", "x", "--with", "c", "--labels", "a,b"], 2, "brings its own labels"),
+        (["corpus", "build"], 2, "no input"),
+        (["corpus", "build", "--domain", "x"], 2, "NAME=PATH"),
+        (["corpus", "info", "none.zicl"], 1, "there is no corpus"),
+        (["retrieve", "x"], 2, "no corpus"),
+        (["nonsense"], 2, "No such command"),
+    ],
+)
+def test_errors_say_what_to_do(run, arguments, code, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found, out, err = run(*arguments)
+    assert (found, out) == (code, "")
+    assert message in err
+    assert "Traceback" not in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_files_are_named(run, options, tmp_path):
+    path = tmp_path / "rows.csv"
+    for text, message in [
+        ("id,text\n1,fine\n1,again\n", "stands there twice"),
+        ("id,text\n1,fine\n2,\n", "row 2, column 'text', is empty"),
+        ("id,body\n1,fine\n", "there is no column 'text'"),
+        ("id,text\n", "holds no rows"),
+    ]:
+        path.write_text(text)
+        code, _, err = run("classify", "-f", path, "--id-column", "id", *options)
+        assert code == 2
+        assert message in err
+    path.write_text("id,text,label\n1,fine,old\n")
+    code, _, err = run("classify", "-f", path, "--id-column", "id", "-o", tmp_path / "o.csv", *options)
+    assert code == 2
+    assert "columns that the output needs: label" in err

@@ -1,0 +1,148 @@
+"""Building: what is stored, that a killed build ends the same, and that damage is named."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DOCUMENTS
+from zicl.corpus import build as module
+from zicl.corpus.build import BuildOptions, build_corpus
+from zicl.corpus.sources import find_sources
+from zicl.corpus.store import Corpus
+from zicl.exceptions import (
+    CorpusDamagedError, CorpusMissingError, CorpusVersionError, EmptyCorpusError, StorageError, UsageError,
+)  # fmt: skip
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+def test_sentences_stay_in_order_and_neighbours_in_their_paragraph(tmp_path, jsonl):
+    corpus = build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
+    assert len(corpus) == 30
+    assert " ".join(corpus.text(row) for row in range(3)) == DOCUMENTS[0]
+    assert [corpus.neighbour(row) for row in range(6)] == [1, 0, 1, 4, 3, 4]
+    assert [s.row for s in corpus.paragraph(4)] == [3, 4, 5]
+    assert corpus.sentence(4).source == "raw.jsonl"
+
+
+def test_duplicates_are_stored_but_indexed_once(tmp_path):
+    (tmp_path / "a.txt").write_text("Same here. Other one.\n\nSame here. Third one.\n\nAlone.\n")
+    corpus = build_corpus(find_sources([tmp_path / "a.txt"]), tmp_path / "c.zicl")
+    assert corpus.table["indexed"].to_pylist() == [True, True, False, True, True]
+    assert corpus.manifest["single"] == 1
+    assert corpus.neighbour(4) is None
+
+
+def test_a_document_is_recognised_by_its_whole_text(tmp_path, jsonl):
+    corpus = build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
+    assert corpus.documents_like("  " + DOCUMENTS[3].replace(" ", "  ")) == {3}
+    assert corpus.documents_like("the keeper never speaks.") == {3}
+    assert corpus.documents_like("Something else.") == set()
+
+
+def test_the_sample_is_uniform_over_paragraphs_and_seeded(tmp_path, jsonl):
+    def rows(name, seed):
+        options = BuildOptions(max_paragraphs=4, seed=seed)
+        return build_corpus(find_sources([jsonl]), tmp_path / name, options).table["text"].to_pylist()
+
+    first = rows("a.zicl", 1)
+    assert first == rows("b.zicl", 1)
+    assert first != rows("c.zicl", 2)
+    assert len(first) == 12
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 3, 4])
+def test_a_killed_build_ends_with_the_same_bytes(tmp_path, monkeypatch, stop_after):
+    monkeypatch.setattr(module, "_SHARD_SENTENCES", 5)
+    paths = []
+    for number in range(2):
+        path = tmp_path / f"raw{number}.jsonl"
+        path.write_text("".join(json.dumps({"text": t + f" Ending {number}."}) + "\n" for t in DOCUMENTS))
+        paths.append(path)
+    sources, options = find_sources(paths), BuildOptions(max_paragraphs=12)
+    whole = build_corpus(sources, tmp_path / "whole.zicl", options)
+    calls = 0
+
+    def killed(stage, done, total=None, note=""):
+        nonlocal calls
+        calls += 1
+        if calls == stop_after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_corpus(sources, tmp_path / "killed.zicl", options, report=killed)
+    assert not (tmp_path / "killed.zicl").exists()
+    resumed = build_corpus(sources, tmp_path / "killed.zicl", options)
+    assert files(resumed.path) == files(whole.path)
+
+
+def test_another_build_does_not_resume_a_killed_one(tmp_path, jsonl, monkeypatch):
+    monkeypatch.setattr(module, "_SHARD_SENTENCES", 5)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_corpus(find_sources([jsonl]), tmp_path / "c.zicl", report=killed)
+    other = tmp_path / "other.txt"
+    other.write_text("Quite another text. Of two sentences.")
+    assert len(build_corpus(find_sources([other]), tmp_path / "c.zicl")) == 2
+
+
+def test_nothing_is_overwritten_unasked(tmp_path, jsonl):
+    build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
+    with pytest.raises(StorageError, match="exists already"):
+        build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
+    build_corpus(find_sources([jsonl]), tmp_path / "c.zicl", overwrite=True)
+
+
+def test_an_empty_corpus_is_an_error_and_leaves_nothing(tmp_path):
+    (tmp_path / "a.txt").write_text("  \n\n ")
+    with pytest.raises(EmptyCorpusError):
+        build_corpus(find_sources([tmp_path / "a.txt"]), tmp_path / "c.zicl")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    with pytest.raises(UsageError, match="at least 1"):
+        build_corpus(find_sources([tmp_path / "a.txt"]), tmp_path / "c.zicl", BuildOptions(max_paragraphs=0))
+
+
+def test_damage_is_recognised_and_named(tmp_path, jsonl):
+    folder = build_corpus(find_sources([jsonl]), tmp_path / "c.zicl").path
+    whole = (folder / "sentences.arrow").read_bytes()
+    (folder / "sentences.arrow").write_bytes(whole[:900] + b"x" + whole[901:])
+    with pytest.raises(CorpusDamagedError, match=r"sentences\.arrow has other contents"):
+        Corpus.open(folder)
+    (folder / "sentences.arrow").write_bytes(whole[:-5])
+    with pytest.raises(CorpusDamagedError, match="bytes instead of"):
+        Corpus.open(folder)
+    (folder / "sentences.arrow").unlink()
+    with pytest.raises(CorpusDamagedError, match="is missing"):
+        Corpus.open(folder)
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(CorpusDamagedError, match="manifest"):
+        Corpus.open(folder)
+    (folder / "manifest.json").write_text(json.dumps({"format": 99, "zicl": "9.9"}))
+    with pytest.raises(CorpusVersionError, match="format 99"):
+        Corpus.open(folder)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(CorpusMissingError, match="not a finished corpus"):
+        Corpus.open(folder)
+    shutil.rmtree(folder)
+    with pytest.raises(CorpusMissingError, match="there is no corpus"):
+        Corpus.open(folder)
+
+
+def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path, jsonl, monkeypatch):
+    import errno
+    import os
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module._Shard, "write", full)
+    with pytest.raises(StorageError, match="disk is full"):
+        build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
+    assert not (tmp_path / "c.zicl").exists()

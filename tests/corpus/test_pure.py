@@ -1,0 +1,75 @@
+"""Deduplication, sampling, paragraphs and document hashes: pure logic, tested by properties."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zicl.corpus.dedup import Seen
+from zicl.corpus.documents import DocumentHashes, document_hash
+from zicl.corpus.paragraphs import LONGEST_PARAGRAPH, paragraphs
+from zicl.corpus.read import Block
+from zicl.corpus.sample import BottomSample
+from zicl.corpus.split import get_splitter
+from zicl.exceptions import UnknownNameError
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefg"))))
+def test_first_occurrence_wins_across_batches(batches):
+    seen, known = Seen(), set()
+    for batch in batches:
+        expected = []
+        for text in batch:
+            expected.append(text not in known)
+            known.add(text)
+        assert seen.first(batch).tolist() == expected
+    assert len(seen) == len(known)
+
+
+@given(st.integers(1, 20), st.integers(0, 100), st.integers(0, 5))
+def test_the_sample_is_the_n_smallest_priorities(limit, count, seed):
+    sample = BottomSample(limit, seed, "d")
+    offered = [priority for number in range(count) if (priority := sample.offer(number)) is not None]
+    kept = [p for p, keep in zip(offered, sample.keeps(np.array(offered, dtype=np.uint64)), strict=True) if keep]
+    everything = BottomSample(10**6, seed, "d")
+    expected = sorted(everything.offer(number) for number in range(count))[:limit]
+    assert sorted(kept) == expected
+
+
+def test_every_item_is_equally_likely():
+    counts = np.zeros(20)
+    for seed in range(500):
+        sample = BottomSample(5, seed, "d")
+        offered = {n: p for n in range(20) if (p := sample.offer(n)) is not None}
+        kept = sample.keeps(np.array(list(offered.values()), dtype=np.uint64))
+        counts[[n for n, keep in zip(offered, kept, strict=True) if keep]] += 1
+    # 125 expected each, standard deviation 9.7.
+    assert counts.min() > 80
+    assert counts.max() < 170
+
+
+@given(st.lists(st.text(st.characters(categories=["L"]), min_size=1), max_size=70))
+def test_paragraphs_keep_every_sentence_in_order(words):
+    found = list(paragraphs(" ".join(words), str.split))
+    assert [word for paragraph in found for word in paragraph] == " ".join(words).split()
+    assert all(0 < len(paragraph) <= LONGEST_PARAGRAPH for paragraph in found)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=20)), max_size=12))
+def test_document_hashes_match_the_whole_text(pairs):
+    pairs = sorted(pairs, key=lambda pair: pair[0])
+    hashes, found = DocumentHashes(), {}
+    for record, text in pairs:
+        if finished := hashes.feed(Block(record, text)):
+            found[finished[0]] = finished[1]
+    if last := hashes.last():
+        found[last[0]] = last[1]
+    for record in {record for record, _ in pairs}:
+        assert found[record] == document_hash("\n\n".join(text for r, text in pairs if r == record))
+
+
+def test_splitters():
+    text = "Dr. Gray left early. the soup was cold! Was it?"
+    assert get_splitter("sentencex")(text) == ["Dr. Gray left early.", "the soup was cold!", "Was it?"]
+    with pytest.raises(UnknownNameError, match="did you mean 'sentencex'"):
+        get_splitter("sentencx")

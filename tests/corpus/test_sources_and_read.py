@@ -1,0 +1,106 @@
+import gzip
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from zicl.corpus.read import Reader
+from zicl.corpus.sources import Source, find_sources
+from zicl.exceptions import TextError
+
+TEXTS = ["One lamp. Two lamps.", "A train\n\nA second paragraph of it.", "Ünïcode — pears 🍐."]
+
+
+def write(path, kind):
+    if kind == "txt":
+        data = "<|endoftext|>".join(TEXTS).encode()
+    elif kind == "jsonl":
+        data = "".join(json.dumps({"text": t, "n": 1}) + "\n" for t in TEXTS).encode()
+    elif kind == "csv":
+        data = ("text,n\n" + "".join(f'"{t}",1\n' for t in TEXTS)).encode()
+    else:
+        pq.write_table(pa.table({"text": TEXTS}), path)
+        return path
+    if path.suffix == ".gz":
+        data = gzip.compress(data)
+    if path.suffix == ".zst":
+        data = zstandard.compress(data)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.csv", "a.csv.zst", "a.parquet"])
+def test_every_format_gives_the_same_blocks(tmp_path, name):
+    path = write(tmp_path / name, name.split(".")[1])
+    [source] = find_sources([path])
+    blocks = [(b.record, b.text.strip()) for b in Reader(source).blocks()]
+    assert blocks == [(0, TEXTS[0]), (1, "A train"), (1, "A second paragraph of it."), (2, TEXTS[2])]
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Some text.\n\nMore.\n")))
+    assert [b.text.strip() for b in Reader(Source("-", "text", "txt")).blocks()] == ["Some text.", "More."]
+
+
+def test_lines_makes_each_line_a_record(tmp_path):
+    (tmp_path / "a.txt").write_text("first ticket\nsecond ticket\n\nthird\n")
+    [source] = find_sources([tmp_path / "a.txt"])
+    assert [b.record for b in Reader(source, lines=True).blocks()] == [0, 1, 2]
+    assert {b.record for b in Reader(source).blocks()} == {0}
+
+
+def test_a_folder_is_read_in_sorted_order(tmp_path):
+    for name in ("b.txt", "a.txt", "photo.png"):
+        (tmp_path / name).write_text("x")
+    assert [s.name for s in find_sources([tmp_path])] == ["a.txt", "b.txt"]
+
+
+def test_domains_are_kept(tmp_path):
+    (tmp_path / "a.txt").write_text("x")
+    assert [s.domain for s in find_sources([], {"films": [tmp_path / "a.txt"]})] == ["films"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.png", b"x", "cannot be read"),
+        ("a.jsonl", b'{"text": "ok"}\nnot json\n', "line 2: not JSON"),
+        ("a.jsonl", b'{"body": "ok"}\n', "no column 'text'"),
+        ("a.jsonl", b'{"text": 5}\n', "holds int, not text"),
+        ("a.csv", b"body\nhello\n", "no column 'text'"),
+        ("a.txt", b"fine\nbad \xff byte\n", "byte 0xff is not utf-8"),
+        ("a.txt", b"nul \x00 byte\n", "NUL byte"),
+    ],
+)
+def test_bad_input_is_named(tmp_path, name, data, message):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(TextError, match=message) as error:
+        list(Reader(find_sources([tmp_path / name])[0]).blocks())
+    assert error.value.hint
+
+
+def test_missing_files_and_empty_folders(tmp_path):
+    with pytest.raises(TextError, match="there is no file"):
+        find_sources([tmp_path / "none.txt"])
+    with pytest.raises(TextError, match="holds no file"):
+        find_sources([tmp_path])
+    with pytest.raises(TextError, match="no input"):
+        find_sources([])
+
+
+def test_missing_extra_names_the_pip_command(monkeypatch):
+    import builtins
+
+    real = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name == "datasets":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(Exception, match=r"zicl\[data\]"):
+        list(Reader(Source("hf:owner/name", "text", "hf")).blocks())

@@ -1,0 +1,119 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zicl.demos import labeler
+from zicl.demos.labels import Label, Labels
+from zicl.demos.synonyms import Suggestion, _distinct, paper_table
+from zicl.demos.wordnet import same_root
+from zicl.exceptions import LabelError, SynonymError
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        (["great"], "1 label given"),
+        ([], "0 labels given"),
+        (["great", "great"], "same name"),
+        ([Label("a", "x"), Label("b", "X")], "same words"),
+        (["great", " "], "empty"),
+        (["great", "bad\0"], "NUL"),
+        ("great", "is the text"),
+        (5, "labels is int"),
+        ("missing.toml", "there is no file"),
+    ],
+)
+def test_bad_labels(given_, message):
+    with pytest.raises(LabelError, match=message):
+        Labels.of(given_)
+
+
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(lambda t: t.strip())
+
+
+@given(st.lists(st.tuples(names, st.lists(names, max_size=2), st.text()), min_size=2, max_size=5, unique_by=lambda t: " ".join(t[0].split()).casefold()))
+def test_a_labels_file_says_what_was_written(tmp_path_factory, entries):
+    labels = Labels(tuple(Label(name, synonyms=tuple(synonyms), description="".join(d for d in text if d >= " " or d == "\n" and d not in "\x7f\ud800"))
+                          for name, synonyms, text in entries))  # fmt: skip
+    path = tmp_path_factory.mktemp("labels") / "labels.toml"
+    path.write_text(labels.to_toml(), encoding="utf-8", errors="surrogatepass", newline="")
+    try:
+        path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return
+    assert Labels.of(path) == labels
+
+
+def test_strict_labels_file(tmp_path):
+    path = tmp_path / "labels.toml"
+    for text, message in [
+        ('[[label]]\nname = "a"\ncolour = "red"\n', "unknown keys colour"),
+        ('[[label]]\nwords = "a"\n', "no name"),
+        ("[other]\n", "expected"),
+        ("nonsense", "not TOML"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(LabelError, match=message):
+            Labels.of(path)
+
+
+def test_labels_from_a_mapping_and_by_hand():
+    labels = Labels.of({"great": "good", "terrible": ["bad", "poor"]})
+    assert labels["terrible"].synonyms == ("bad", "poor")
+    with pytest.raises(LabelError, match="no label 'okay'"):
+        labels.with_synonyms({"okay": ["fine"]})
+
+
+def test_the_papers_tables():
+    assert paper_table(["great", "terrible"]) == {"terrible": ("bad",), "great": ("good",)}
+    assert paper_table(["negative", "neutral", "positive"])["neutral"] == ("normal",)
+    assert paper_table(["terrible", "bad", "okay", "good", "great"])["great"] == ("excellent",)
+    assert paper_table(["great", "awful"]) is None
+
+
+LABELS = Labels.of({"great": ["good", "fine"], "terrible": "bad"})
+
+
+def test_every_synonym_is_shown_sometimes_and_no_original():
+    words = {drawn.words for drawn in labeler.synonyms(LABELS).label(200, 0, "x")}
+    assert words == {"good", "fine", "bad"}
+
+
+def test_missing_synonyms_are_all_named():
+    with pytest.raises(SynonymError, match="a, b"):
+        labeler.synonyms(Labels.of({"a": (), "b": (), "c": "d"}))
+
+
+@given(st.integers(0, 5), st.text(), st.integers(1, 20))
+def test_nearer_demonstrations_keep_their_labels_when_k_grows(seed, key, k):
+    drawer = labeler.original(LABELS)
+    assert drawer.label(k, seed, key) == drawer.label(20, seed, key)[:k]
+
+
+def test_labels_are_drawn_uniformly():
+    drawn = [d.label for key in range(300) for d in labeler.original(LABELS).label(4, 0, str(key))]
+    assert 0.45 < drawn.count("great") / len(drawn) < 0.55
+
+
+def test_random_words_are_one_to_one_and_one_map_a_seed():
+    words = [f"word{n}" for n in range(50)] + ["great"]
+    maps = [labeler.random_words(LABELS, words, seed).words for seed in range(20)]
+    assert all(len({shown for (shown,) in m.values()}) == 2 for m in maps)
+    assert all(("great",) not in m.values() for m in maps)
+    assert maps[0] == labeler.random_words(LABELS, words, 0).words
+    assert len({tuple(m.values()) for m in maps}) > 10
+
+
+def test_forms_of_a_word():
+    assert same_root("sports", "sport")
+    assert same_root("billing", "bills")
+    assert same_root("technology", "technological")
+    assert not same_root("sports", "athletics")
+
+
+def test_no_word_is_first_for_two_labels():
+    def options(*pairs):
+        return [Suggestion(word, score, score, 0) for word, score in pairs]
+
+    found = _distinct({"a": options(("x", 0.9), ("y", 0.5)), "b": options(("x", 0.8), ("z", 0.4))})
+    assert [found[name][0].word for name in "ab"] == ["x", "z"]

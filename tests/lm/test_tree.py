@@ -1,0 +1,131 @@
+"""The packed tree equals a plain full forward pass, whatever the family, batch size or cache."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import tiny_lm
+from zicl.demos.prompt import Branch, Prompt
+from zicl.demos.tokens import EMPTY, Segment
+from zicl.exceptions import PromptError
+from zicl.lm.tree import ROOT, pack
+
+FAMILIES = ["gpt2", "neox", "gptj", "llama", "gemma3"]
+MODELS = {}
+
+
+def model(family):
+    if family not in MODELS:
+        MODELS[family] = tiny_lm(family)
+    return MODELS[family]
+
+
+def seg(tokens):
+    return Segment("", tuple(tokens))
+
+
+token = st.integers(2, 399)
+line = st.lists(token, min_size=1, max_size=6)
+branches = st.lists(st.tuples(st.lists(token, max_size=4), line), min_size=1, max_size=4)
+
+
+@st.composite
+def prompts(draw, longest=60):
+    """Some prompts, often with a prefix in common, with branches that share tokens and some that do not."""
+    prefix = draw(st.lists(token, min_size=1, max_size=longest))
+    result = []
+    for _ in range(draw(st.integers(1, 4))):
+        own = prefix if draw(st.booleans()) else draw(st.lists(token, min_size=1, max_size=longest))
+        stem = draw(st.lists(token, max_size=8))
+        tree = tuple(Branch(seg(given_), seg(scored)) for given_, scored in draw(branches))
+        result.append(Prompt(seg(own), seg(stem), tree))
+    return result
+
+
+def check(lm, asked, tolerance=1e-4):
+    found = lm.score(asked)
+    with torch.inference_mode():
+        expected = [lm.forward.plain(prompt) for prompt in asked]
+    for mine, plain in zip(found, expected, strict=True):
+        for a, b in zip(mine, plain, strict=True):
+            assert a.dtype == np.float32
+            assert a.shape == b.shape
+            assert np.abs(a - b).max() < tolerance
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@given(asked=prompts())
+def test_tree_equals_plain_forward(family, asked):
+    check(model(family), asked)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("batch_size", range(1, 9))
+def test_batch_size_changes_nothing(family, batch_size):
+    lm, draw = model(family), np.random.default_rng(batch_size)
+    asked = []
+    for number in range(9):
+        # Prefixes of 3 to 43 tokens: shorter and longer than Gemma's window of 16.
+        prefix = draw.integers(2, 400, 3 + 5 * number)
+        tree = tuple(Branch(EMPTY, seg(draw.integers(2, 400, 3))) for _ in range(3))
+        asked.append(Prompt(seg(prefix), seg(draw.integers(2, 400, 4)), tree))
+    before, lm.batch_size = lm.batch_size, batch_size
+    try:
+        check(lm, asked)
+    finally:
+        lm.batch_size = before
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_shared_prefix_is_computed_once_and_scores_the_same(family, monkeypatch):
+    lm, draw = model(family), np.random.default_rng(1)
+    prefix = seg(draw.integers(2, 400, 50))
+    asked = [
+        Prompt(prefix, seg(draw.integers(2, 400, 5)), tuple(Branch(EMPTY, seg(draw.integers(2, 400, n))) for n in (1, 2, 4)))
+        for _ in range(20)
+    ]
+    calls, original = [], lm.forward.prefix
+    monkeypatch.setattr(lm.forward, "prefix", lambda tokens: calls.append(len(tokens)) or original(tokens))
+    check(lm, asked)
+    assert calls == [50]
+
+
+def test_models_that_cannot_read_trees_are_scored_the_plain_way():
+    lm = model("bloom")
+    assert not lm.reads_trees
+    draw = np.random.default_rng(2)
+    check(lm, [Prompt(seg(draw.integers(2, 400, 9)), EMPTY, (Branch(EMPTY, seg([5, 6])), Branch(EMPTY, seg([7]))))])
+
+
+def test_shared_tokens_are_fed_once_and_last_tokens_not_at_all():
+    tree = pack([Prompt(seg([10, 11]), seg([12]), (Branch(EMPTY, seg([20, 21, 22])), Branch(EMPTY, seg([20, 21, 23]))))])
+    assert tree.tokens.tolist() == [10, 11, 12, 20, 21]
+    assert tree.places == (((2, 3, 4), (2, 3, 4)),)
+    assert tree.positions.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_token_sees_its_ancestors_only():
+    tree = pack([Prompt(seg([10]), EMPTY, (Branch(seg([20]), seg([30, 31])), Branch(seg([21]), seg([30, 31]))))])
+    assert tree.tokens.tolist() == [10, 20, 30, 21, 30]
+    assert tree.visible().astype(int).tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [1, 0, 0, 1, 0],
+        [1, 0, 0, 1, 1],
+    ]
+
+
+def test_behind_a_computed_prefix_the_first_scored_token_hangs_on_the_root():
+    tree = pack([Prompt(seg([10, 11]), EMPTY, (Branch(EMPTY, seg([20])), Branch(EMPTY, seg([21]))))], prefix_computed=True)
+    assert len(tree) == 0
+    assert tree.places == (((ROOT,), (ROOT,)),)
+
+
+def test_nothing_before_the_first_scored_token_is_an_error_not_a_zero():
+    with pytest.raises(PromptError, match="nothing stands before"):
+        pack([Prompt(EMPTY, EMPTY, (Branch(EMPTY, seg([20, 21])),))])
+    with pytest.raises(PromptError, match="nothing to score"):
+        pack([Prompt(seg([1]), EMPTY, (Branch(seg([20]), EMPTY),))])

@@ -1,0 +1,67 @@
+import json
+import shutil
+
+import pytest
+
+import zicl
+from tests.conftest import BagEncoder, make_index
+from zicl import ZICLClassifier
+from zicl.config import PromptSettings, Retrieval
+from zicl.exceptions import CorpusDamagedError, CorpusMissingError, ModelError, StorageError, UsageError
+
+TEXTS = ["The soup was cold.", "A bold little film."]
+
+
+@pytest.fixture
+def saved(index, lm_folder, tmp_path):
+    clf = ZICLClassifier(
+        index, {"great": "good", "bad soup": "cold soup"}, str(lm_folder), retrieval=Retrieval(k=3), prompt=PromptSettings(template=("I: {input}", "L: {label}")), seed=7
+    ).fit()  # fmt: skip
+    clf.save(tmp_path / "x.zicl-clf")
+    return clf, tmp_path / "x.zicl-clf"
+
+
+def load(path, index=None, **more):
+    from zicl.retrieve.index import Index
+
+    found = index or Index.open(path.parent / "raw.zicl", encoder=BagEncoder())
+    return zicl.load(path, index=found, **more)
+
+
+def test_a_loaded_classifier_gives_the_same_numbers(saved):
+    clf, path = saved
+    again = load(path)
+    assert again.decision_function(TEXTS).tolist() == clf.decision_function(TEXTS).tolist()
+    assert again.labels_ == clf.labels_
+    assert sorted(p.name for p in path.iterdir()) == ["classifier.json", "labels.toml"]
+    assert again.settings_ == clf.settings_
+
+
+def test_nothing_is_overwritten(saved):
+    clf, path = saved
+    with pytest.raises(StorageError, match="exists already"):
+        clf.save(path)
+
+
+def test_what_changed_is_named(saved, tmp_path, jsonl, lm_folder):
+    _, path = saved
+    other = tmp_path / "other.txt"
+    other.write_text("Quite other text. Of two sentences.")
+    with pytest.raises(CorpusDamagedError, match="not the corpus"):
+        load(path, make_index(tmp_path / "o.zicl", other))
+    content = json.loads((path / "classifier.json").read_text())
+    (path / "classifier.json").write_text(json.dumps({**content, "lm": {**content["lm"], "identity": "0"}}))
+    with pytest.raises(ModelError, match="not the one"):
+        load(path)
+    (path / "classifier.json").write_text(json.dumps({**content, "settings": {"retrieval": {"kk": 1}}}))
+    with pytest.raises(UsageError, match="kk"):
+        load(path)
+    (path / "classifier.json").write_text(json.dumps({**content, "format": 9}))
+    with pytest.raises(UsageError, match="format 9"):
+        load(path)
+    (path / "classifier.json").write_text(json.dumps(content))
+    shutil.rmtree(tmp_path / "raw.zicl")
+    with pytest.raises(CorpusMissingError, match="not where it was"):
+        zicl.load(path)
+    with pytest.raises(UsageError, match="not a saved classifier"):
+        zicl.load(tmp_path)

@@ -1,0 +1,230 @@
+"""The classifier: scikit-learn's contract, and answers that depend on nothing but their text."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import (
+    check_estimator_repr, check_get_params_invariance, check_mixin_order, check_no_attributes_set_in_init, check_set_params,
+)  # fmt: skip
+
+from tests.conftest import DOCUMENTS, BagEncoder
+from zicl import ZICLClassifier
+from zicl.config import METHODS, Labelling, PromptSettings, Retrieval, Scoring
+from zicl.exceptions import ConfigError, LabelError, TextError, UnknownNameError
+
+TEXTS = ["The soup was cold.", "She sang like a bird.", "A bold little film.", "My phone went dark.", "The train was slow."]
+LABELS = ["terrible", "great"]
+SMALL = Retrieval(k=4)
+
+
+def classifier(index, lm, **more):
+    return ZICLClassifier(index, LABELS, lm, **{"retrieval": SMALL, **more})
+
+
+@pytest.fixture
+def clf(index, lm):
+    return classifier(index, lm).fit()
+
+
+def test_predictions_are_the_best_column_and_probabilities_sum_to_one(clf):
+    scores, shares = clf.decision_function(TEXTS), clf.predict_proba(TEXTS)
+    assert clf.classes_.tolist() == ["great", "terrible"]
+    assert clf.predict(TEXTS).tolist() == clf.classes_[scores.argmax(axis=1)].tolist()
+    assert shares.sum(axis=1) == pytest.approx(1)
+    expected = np.exp(scores - scores.max(axis=1, keepdims=True))
+    assert shares == pytest.approx(expected / expected.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("inference", ["direct", "channel"])
+def test_every_preset_runs_and_scores_as_a_plain_forward(index, lm, method, inference):
+    import torch
+
+    retrieval = METHODS[method].retrieval.model_copy(update={"k": min(4, METHODS[method].retrieval.k)})
+    made = ZICLClassifier(index, LABELS, lm, method=method, retrieval=retrieval, scoring=Scoring(inference=inference)).fit()
+    results = made.classify(TEXTS)
+    with torch.inference_mode():
+        for result in results:
+            plain = lm.forward.plain(result.prepared.prompt)
+            for score, row in zip(result.scores, plain, strict=True):
+                assert score.log_likelihood == pytest.approx(float(row.sum()), abs=1e-4)
+                assert score.tokens == len(row)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(order=st.permutations(range(len(TEXTS))), count=st.integers(1, len(TEXTS)))
+def test_no_answer_depends_on_other_inputs_or_their_order(clf, order, count):
+    chosen = [TEXTS[n] for n in order[:count]]
+    alone = np.concatenate([clf.decision_function([text]) for text in chosen])
+    assert clf.decision_function(chosen) == pytest.approx(alone, abs=1e-4)
+    for text, result in zip(chosen, clf.classify(chosen), strict=True):
+        assert result.prepared == clf.classify([text])[0].prepared
+
+
+def test_the_seed_decides_and_only_the_seed(index, lm):
+    def words(seed):
+        return [d.words for d in classifier(index, lm, seed=seed).fit().classify(TEXTS[:1])[0].prepared.demos]
+
+    assert words(1) == words(1)
+    assert len({tuple(words(seed)) for seed in range(6)}) > 1
+
+
+def test_mean_divides_by_the_tokens(index, lm):
+    total = classifier(index, lm).fit().classify(TEXTS[:1])[0]
+    mean = classifier(index, lm, scoring=Scoring(reduce="mean")).fit().classify(TEXTS[:1])[0]
+    for a, b in zip(total.scores, mean.scores, strict=True):
+        assert b.value == pytest.approx(a.value / a.tokens)
+
+
+def test_demonstrations_stand_nearest_last_and_show_synonyms(clf):
+    demos = clf.classify(TEXTS[:1])[0].prepared.demos
+    assert [d.similarity for d in demos] == sorted(d.similarity for d in demos)
+    assert {d.words for d in demos} <= {"good", "bad"}
+
+
+def test_random_inputs_share_one_prefix(index, lm):
+    made = ZICLClassifier(index, LABELS, lm, method="random-inputs", retrieval=Retrieval(method="random", k=4)).fit()
+    assert len({r.prepared.prompt.prefix.tokens for r in made.classify(TEXTS)}) == 1
+
+
+# -- scikit-learn ---------------------------------------------------------------------------------
+
+
+def test_the_checks_that_apply_to_text_estimators(index, lm):
+    made = classifier(index, lm)
+    check_estimator_repr("ZICLClassifier", made)
+    check_no_attributes_set_in_init("ZICLClassifier", made)
+    check_get_params_invariance("ZICLClassifier", made)
+    check_set_params("ZICLClassifier", made)
+    check_mixin_order("ZICLClassifier", made)
+
+
+def test_clone_keeps_handles_and_parameters(clf, index, lm):
+    copied = clone(clf)
+    assert copied.index is index
+    assert copied.lm is lm
+    assert not hasattr(copied, "pipeline_")
+    assert copied.get_params().keys() == clf.get_params().keys()
+    assert copy.deepcopy(index) is index
+    assert copied.fit().predict(TEXTS).tolist() == clf.predict(TEXTS).tolist()
+
+
+def test_cross_validation_and_pipelines(index, lm):
+    y = ["terrible", "great", "great", "terrible", "terrible"]
+    scores = cross_val_score(classifier(index, lm), TEXTS, y, cv=2)
+    assert scores.shape == (2,)
+    pipeline = Pipeline([("tidy", FunctionTransformer(lambda X: [x.strip() for x in X])), ("clf", classifier(index, lm))])
+    assert pipeline.fit(TEXTS, y).predict([" The soup was cold. "])[0] in LABELS
+    pipeline.set_params(clf__method="no-demos", clf__retrieval=None)
+    assert pipeline.fit(TEXTS, y).predict(TEXTS).shape == (5,)
+
+
+def test_fit_writes_nothing_to_the_corpus_and_learns_nothing(index, lm):
+    before = {p: p.stat().st_mtime_ns for p in index.corpus.path.rglob("*")}
+    made = classifier(index, lm)
+    first = made.fit().decision_function(TEXTS)
+    second = made.fit(TEXTS, ["great"] * 5).decision_function(TEXTS)
+    assert first.tolist() == second.tolist()
+    assert before == {p: p.stat().st_mtime_ns for p in index.corpus.path.rglob("*")}
+
+
+def test_fit_texts_join_in_memory_only_when_asked(index, lm, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZICL_HOME", str(tmp_path / "home"))
+    extra = ["My phone went dark again. Nobody could say why."]
+    made = classifier(index, lm, retrieval=Retrieval(k=4, include_fit_texts=True)).fit(extra)
+    texts = [d.sentence.text for d in made.classify(["My phone went dark."])[0].prepared.demos]
+    assert "Nobody could say why." in texts
+    plain = classifier(index, lm).fit(extra).classify(["My phone went dark."])[0]
+    assert "Nobody could say why." not in [d.sentence.text for d in plain.prepared.demos]
+
+
+def test_from_texts_never_demonstrates_a_text_with_itself(lm, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZICL_HOME", str(tmp_path / "home"))
+    frame = pd.DataFrame({"text": DOCUMENTS})
+    made = ZICLClassifier.from_texts(frame["text"], labels=LABELS, lm=lm, encoder=BagEncoder(), retrieval=SMALL).fit()
+    for number, result in enumerate(made.classify(frame["text"])):
+        for demo in result.prepared.demos:
+            assert demo.sentence.document != number
+            assert demo.nearest.document != number
+    again = ZICLClassifier.from_texts(frame["text"], labels=LABELS, lm=lm, encoder=BagEncoder())
+    assert again.index.corpus.path == made.index.corpus.path
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+
+def test_before_fit():
+    with pytest.raises(NotFittedError):
+        ZICLClassifier("x", LABELS).predict(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("one text", "a list was expected"),
+        (["fine", "  "], "row 1 is empty"),
+        (["a\0b"], "NUL"),
+        ([None], "NoneType"),
+        ([float("nan")], "float"),
+        (["\ud800"], "broken character"),
+    ],
+)
+def test_bad_texts_are_named(clf, texts, message):
+    with pytest.raises(TextError, match=message):
+        clf.predict(texts)
+
+
+def test_bad_settings(index, lm):
+    with pytest.raises(LabelError, match="no labels"):
+        ZICLClassifier(index, lm=lm).fit()
+    with pytest.raises(LabelError, match="'awful'"):
+        classifier(index, lm).fit(TEXTS, ["awful"] * 5)
+    with pytest.raises(UnknownNameError, match="did you mean 'z-icl'"):
+        classifier(index, lm, method="zicl").fit()
+    with pytest.raises(ConfigError, match="needs a corpus"):
+        classifier(None, lm).fit()
+    with pytest.raises(ValueError, match="extra"):
+        Retrieval(kk=3)
+    with pytest.raises(ValueError, match="greater than or equal"):
+        Retrieval(k=-1)
+
+
+def test_labelling_and_templates(index, lm):
+    made = classifier(index, lm, labelling=Labelling(words="original"), prompt=PromptSettings(template=("Q: {input}", "A: {label}"))).fit()
+    explanation = made.explain(TEXTS[0])
+    assert "Q: The soup was cold." in explanation.prompt
+    assert {d.words for d in explanation.demonstrations} <= set(LABELS)
+
+
+# -- explanations ---------------------------------------------------------------------------------
+
+
+def test_an_explanation_shows_everything(clf):
+    explanation = clf.explain("The <b>soup</b> was [bold]cold[/bold].")
+    text = str(explanation)
+    for demo in explanation.demonstrations:
+        assert demo.sentence.text[:25] in text
+        assert f"#{demo.nearest.row}" in text
+    assert "[bold]cold[/bold]" in text
+    page = explanation._repr_html_()
+    assert "&lt;b&gt;soup" in page
+    assert "<b>soup</b>" not in page
+    plain = explanation.to_dict()
+    assert plain["label"] == explanation.label
+    assert len(plain["demonstrations"]) == 4
+    assert plain["prompt"]["branches"][0]["scored"].startswith("\nReview: ")
+
+
+def test_no_pickle_is_needed_for_settings():
+    # Settings are plain values; that they also pickle is what joblib's workers need.
+    assert pickle.loads(pickle.dumps(Retrieval(k=3))) == Retrieval(k=3)

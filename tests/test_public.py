@@ -1,0 +1,56 @@
+"""What is public, and that asking for help costs nothing."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zicl
+from zicl import exceptions
+from zicl._random import rng, stable_hash
+
+
+def test_public_names():
+    assert sorted(zicl.__all__) == [
+        "Corpus", "Explanation", "Label", "Labels", "PromptSettings", "Retrieval", "Scoring", "ZICLClassifier", "ZICLError",
+        "__version__", "build_corpus", "build_index", "load",
+    ]  # fmt: skip
+    for name in zicl.__all__:
+        assert getattr(zicl, name) is not None
+    with pytest.raises(AttributeError):
+        _ = zicl.nothing
+
+
+def test_the_exception_tree_is_documented():
+    for name, kind in vars(exceptions).items():
+        if isinstance(kind, type) and issubclass(kind, exceptions.ZICLError):
+            assert name in exceptions.__doc__
+
+
+@pytest.mark.parametrize("command", [["--help"], ["classify", "--help"], ["--version"], ["models", "list"]])
+def test_help_imports_nothing_heavy(command):
+    code = (
+        "import sys\nfrom zicl.cli import main\nsys.argv = ['zicl', *sys.argv[1:]]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'torch', 'transformers', 'faiss', 'sklearn', 'pyarrow', 'sentence_transformers'} & set(sys.modules)\n"
+        "sys.stderr.write(repr(sorted(heavy)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]"
+    assert done.stdout
+
+
+@given(st.integers(), st.text(), st.text())
+def test_generators_depend_on_every_key_and_on_nothing_else(seed, first, second):
+    assert rng(seed, first).integers(1 << 60) == rng(seed, first).integers(1 << 60)
+    if first != second:
+        assert stable_hash(seed, first) != stable_hash(seed, second)
+        assert stable_hash(first, second) != stable_hash(second, first)
+    assert stable_hash(first, second) != stable_hash(first + second)
+
+
+def test_hashes_are_the_same_everywhere():
+    assert stable_hash(0, "lamp") == 0xa110d4024e98ce5d78587bb69c4f951b
+    assert int(rng(0, "lamp").integers(1 << 40)) == 702142371926
