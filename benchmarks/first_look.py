@@ -14,6 +14,10 @@ import json
 import math
 from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zicl import ZICLClassifier
 
 RESULTS = Path(__file__).parent / "results" / "first_look.jsonl"
 VARIANTS = {
@@ -86,7 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
                 print(name, inference, variant, "done", flush=True)
 
 
-def score(classifier, chunk: list[dict], variant: str, train: list[dict]) -> list[dict[str, float]]:
+def score(classifier: ZICLClassifier, chunk: list[dict], variant: str, train: list[dict]) -> list[dict[str, float]]:
     texts = [record["text"] for record in chunk]
     if variant not in ORACLES:
         return [{s.label: round(s.log_likelihood, 5) for s in r.scores} for r in classifier.classify(texts)]
@@ -126,7 +130,11 @@ def build_corpus(arguments: argparse.Namespace) -> Path:
         source = find_sources([], {"imdb": [arguments.data / "corpora/imdb_reviews.jsonl.gz"]})
         corpus = build(source, place, BuildOptions(max_paragraphs=5600, seed=100))
     print(f"{len(corpus):,} sentences", flush=True)
-    build_index(corpus, load_encoder(), report=lambda stage, done, total=None, note="": print(stage, done, total, flush=True))
+    build_index(
+        corpus,
+        load_encoder(),
+        report=lambda stage, done, total=None, note="": print(stage, done, total, flush=True),
+    )
     return place
 
 

@@ -61,7 +61,10 @@ def byte_tokenizer(**special):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=["<s>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=400,
+        special_tokens=["<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     tokenizer.train_from_iterator([*DOCUMENTS, "Review: Sentiment: great terrible good bad\n\n\n"] * 3, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", **special)
@@ -84,9 +87,12 @@ def tiny_model(family: str):
         "neox": lambda: hf.GPTNeoXConfig(**llama),
         "llama": lambda: hf.LlamaConfig(num_key_value_heads=2, **llama),
         "gemma3": lambda: hf.Gemma3TextConfig(
-            num_key_value_heads=1, head_dim=8, sliding_window=16,
-            layer_types=["sliding_attention", "full_attention", "sliding_attention"], **llama,
-        ),  # fmt: skip
+            num_key_value_heads=1,
+            head_dim=8,
+            sliding_window=16,
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            **llama,
+        ),
         "bloom": lambda: hf.BloomConfig(hidden_size=32, n_layer=2, n_head=4, **small),
     }
     model = hf.AutoModelForCausalLM.from_config(configs[family]())
@@ -100,7 +106,13 @@ def tiny_model(family: str):
 def tiny_lm(family: str = "llama", batch_size: int = 8):
     from zicl.lm.hf import HFLanguageModel
 
-    return HFLanguageModel(tiny_model(family), byte_tokenizer(), name=f"tiny-{family}", identity=f"tiny-{family}", batch_size=batch_size)
+    return HFLanguageModel(
+        tiny_model(family),
+        byte_tokenizer(),
+        name=f"tiny-{family}",
+        identity=f"tiny-{family}",
+        batch_size=batch_size,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -128,7 +140,13 @@ def encoder_folder(tmp_path_factory) -> Path:
     words = sorted({word.strip(".").lower() for text in DOCUMENTS for word in text.split()})
     (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *words]))
     torch.manual_seed(5)
-    config = BertConfig(vocab_size=len(words) + 6, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+    config = BertConfig(
+        vocab_size=len(words) + 6,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
     BertModel(config).save_pretrained(folder / "bert")
     BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder / "bert")
     body = st.Transformer(str(folder / "bert"), max_seq_length=64)

@@ -15,8 +15,13 @@ TEXTS = ["The soup was cold.", "A bold little film."]
 @pytest.fixture
 def saved(index, lm_folder, tmp_path):
     clf = ZICLClassifier(
-        index, {"great": "good", "bad soup": "cold soup"}, str(lm_folder), retrieval=Retrieval(k=3), prompt=PromptSettings(template=("I: {input}", "L: {label}")), seed=7
-    ).fit()  # fmt: skip
+        index,
+        {"great": "good", "bad soup": "cold soup"},
+        str(lm_folder),
+        retrieval=Retrieval(k=3),
+        prompt=PromptSettings(template=("I: {input}", "L: {label}")),
+        seed=7,
+    ).fit()
     clf.save(tmp_path / "x.zicl-clf")
     return clf, tmp_path / "x.zicl-clf"
 

@@ -14,7 +14,11 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import (
-    check_estimator_repr, check_get_params_invariance, check_mixin_order, check_no_attributes_set_in_init, check_set_params,
+    check_estimator_repr,
+    check_get_params_invariance,
+    check_mixin_order,
+    check_no_attributes_set_in_init,
+    check_set_params,
 )  # fmt: skip
 
 from tests.conftest import DOCUMENTS, BagEncoder
@@ -22,7 +26,13 @@ from zicl import ZICLClassifier
 from zicl.config import METHODS, Labelling, PromptSettings, Retrieval, Scoring
 from zicl.exceptions import ConfigError, LabelError, TextError, UnknownNameError
 
-TEXTS = ["The soup was cold.", "She sang like a bird.", "A bold little film.", "My phone went dark.", "The train was slow."]
+TEXTS = [
+    "The soup was cold.",
+    "She sang like a bird.",
+    "A bold little film.",
+    "My phone went dark.",
+    "The train was slow.",
+]
 LABELS = ["terrible", "great"]
 SMALL = Retrieval(k=4)
 
@@ -51,7 +61,9 @@ def test_every_preset_runs_and_scores_as_a_plain_forward(index, lm, method, infe
     import torch
 
     retrieval = METHODS[method].retrieval.model_copy(update={"k": min(4, METHODS[method].retrieval.k)})
-    made = ZICLClassifier(index, LABELS, lm, method=method, retrieval=retrieval, scoring=Scoring(inference=inference)).fit()
+    made = ZICLClassifier(
+        index, LABELS, lm, method=method, retrieval=retrieval, scoring=Scoring(inference=inference)
+    ).fit()
     results = made.classify(TEXTS)
     with torch.inference_mode():
         for result in results:
@@ -123,7 +135,9 @@ def test_cross_validation_and_pipelines(index, lm):
     y = ["terrible", "great", "great", "terrible", "terrible"]
     scores = cross_val_score(classifier(index, lm), TEXTS, y, cv=2)
     assert scores.shape == (2,)
-    pipeline = Pipeline([("tidy", FunctionTransformer(lambda X: [x.strip() for x in X])), ("clf", classifier(index, lm))])
+    pipeline = Pipeline(
+        [("tidy", FunctionTransformer(lambda X: [x.strip() for x in X])), ("clf", classifier(index, lm))]
+    )
     assert pipeline.fit(TEXTS, y).predict([" The soup was cold. "])[0] in LABELS
     pipeline.set_params(clf__method="no-demos", clf__retrieval=None)
     assert pipeline.fit(TEXTS, y).predict(TEXTS).shape == (5,)
@@ -200,7 +214,12 @@ def test_bad_settings(index, lm):
 
 
 def test_labelling_and_templates(index, lm):
-    made = classifier(index, lm, labelling=Labelling(words="original"), prompt=PromptSettings(template=("Q: {input}", "A: {label}"))).fit()
+    made = classifier(
+        index,
+        lm,
+        labelling=Labelling(words="original"),
+        prompt=PromptSettings(template=("Q: {input}", "A: {label}")),
+    ).fit()
     explanation = made.explain(TEXTS[0])
     assert "Q: The soup was cold." in explanation.prompt
     assert {d.words for d in explanation.demonstrations} <= set(LABELS)

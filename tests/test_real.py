@@ -78,7 +78,10 @@ GOLDEN_SCORES = [-26.6628, -25.3178]
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        ("sports world business technology", {"sports": "athletics", "business": "commerce", "technology": "engineering"}),
+        (
+            "sports world business technology",
+            {"sports": "athletics", "business": "commerce", "technology": "engineering"},
+        ),
         ("joy anger sadness fear", {"joy": "delight", "sadness": "sorrow", "fear": "fright"}),
         ("toxic polite", {"toxic": "poisonous", "polite": "courteous"}),
         ("cheap expensive", {"cheap": "affordable", "expensive": "costly"}),
@@ -119,7 +122,10 @@ def test_random_words_are_common_english():
 def test_punkt_by_name():
     from zicl.corpus.split import get_splitter
 
-    assert get_splitter("punkt")("Dr. Gray left early. The soup was cold!") == ["Dr. Gray left early.", "The soup was cold!"]
+    assert get_splitter("punkt")("Dr. Gray left early. The soup was cold!") == [
+        "Dr. Gray left early.",
+        "The soup was cold!",
+    ]
 
 
 def test_the_demonstration(tmp_path, monkeypatch):
@@ -132,7 +138,11 @@ def test_the_demonstration(tmp_path, monkeypatch):
     outputs = []
     for _ in range(2):
         done = subprocess.run(
-            [sys.executable, "-c", code, "demo", "--offline"], capture_output=True, text=True, check=False, env=environment
+            [sys.executable, "-c", code, "demo", "--offline"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
         )
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout)

@@ -1,8 +1,8 @@
 """A classifier as a small readable folder: no pickle, nothing learned, everything checked on loading.
 
-    tickets.zicl-clf/
-      labels.toml        labels, words, synonyms, descriptions
-      classifier.json    settings, the model's name and hash, the corpus' path and hash
+tickets.zicl-clf/
+  labels.toml        labels, words, synonyms, descriptions
+  classifier.json    settings, the model's name and hash, the corpus' path and hash
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def load(
     try:
         settings = {name: _SETTINGS[name](**_tuples(value)) for name, value in content["settings"].items()}
     except (ValidationError, KeyError) as error:
-        raise UsageError(f"{folder / CLASSIFIER}: {error}", hint="it was edited, or written by another version of zicl") from error
+        raise UsageError(
+            f"{folder / CLASSIFIER}: {error}", hint="it was edited, or written by another version of zicl"
+        ) from error
     classifier = ZICLClassifier(
         _find_corpus(folder, content["corpus"], index),
         read_labels(folder / LABELS),
@@ -91,7 +93,9 @@ def load(
 
 def _read(folder: Path) -> dict[str, Any]:
     if not (folder / CLASSIFIER).is_file():
-        raise UsageError(f"{folder} is not a saved classifier", hint="save one with clf.save(…) or zicl classify --save …")
+        raise UsageError(
+            f"{folder} is not a saved classifier", hint="save one with clf.save(…) or zicl classify --save …"
+        )
     content: dict[str, Any] = read_json(folder / CLASSIFIER)
     if content.get("format") != FORMAT:
         raise UsageError(

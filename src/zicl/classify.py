@@ -58,6 +58,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     ``predict_proba`` is the softmax of ``decision_function`` (raw log-likelihoods, one column a label,
     also for two labels) under a uniform prior, and is not calibrated.
+
     """
 
     def __init__(
@@ -131,7 +132,12 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.labels_ = labels
         self.index_, self.lm_ = index, lm
-        self.settings_ = {"retrieval": retrieval, "labelling": labelling, "prompt": prompt, "scoring": scoring}
+        self.settings_ = {
+            "retrieval": retrieval,
+            "labelling": labelling,
+            "prompt": prompt,
+            "scoring": scoring,
+        }
         self.classes_ = np.array(sorted(labels.names), dtype=object)
         return self
 
@@ -208,9 +214,12 @@ def _loaded(spec: str, device: str, dtype: str, batch_size: int, offline: bool) 
 
 
 def _retriever(settings: Retrieval) -> Retriever:
+    """The retriever by name, with those of the settings it knows."""
     kind = RETRIEVERS.get(settings.method)
     known = getattr(kind, "__dataclass_fields__", {})
-    return kind(**{k: v for k, v in settings.model_dump().items() if k in known and k in ("pool", "exclude_self")})  # type: ignore[no-any-return]
+    options = {"pool": settings.pool, "exclude_self": settings.exclude_self}
+    made: Retriever = kind(**{name: value for name, value in options.items() if name in known})
+    return made
 
 
 def _prompt_builder(labels: Labels, lm: LanguageModel, prompt: PromptSettings, scoring: Scoring) -> PromptBuilder:

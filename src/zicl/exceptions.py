@@ -31,10 +31,10 @@ from __future__ import annotations
 
 
 class ZICLError(Exception):
-    """Base of all errors raised by zicl.
+    r"""Base of all errors raised by zicl.
 
     >>> str(ZICLError("no such file", hint="check the path"))
-    'no such file\\n  → check the path'
+    'no such file\n  → check the path'
     """
 
     exit_code = 1

@@ -83,7 +83,12 @@ class Explanation:
             demos = Table.grid(padding=(0, 2))
             for number, demo in enumerate(reversed(self.demonstrations), start=1):
                 style = "" if demo.kept else "dim strike"
-                demos.add_row(Text(f"{number:>2}"), Text(demo.words, style="bold"), Text(demo.sentence.text), style=style)
+                demos.add_row(
+                    Text(f"{number:>2}"),
+                    Text(demo.words, style="bold"),
+                    Text(demo.sentence.text),
+                    style=style,
+                )
                 demos.add_row("", "", Text(_origin(demo), style="dim"))
             yield demos
         yield Text("the end of the prompt, [scored] part by part:", style="dim")
@@ -93,7 +98,11 @@ class Explanation:
 
     def _notes(self) -> str:
         prompt = self.result.prepared.prompt
-        notes = [f"{prompt.kept} demonstrations in the prompt, nearest first below"] if self.demonstrations else ["no demonstrations"]
+        notes = (
+            [f"{prompt.kept} demonstrations in the prompt, nearest first below"]
+            if self.demonstrations
+            else ["no demonstrations"]
+        )
         if prompt.dropped:
             notes.append(f"{prompt.dropped} farthest dropped to fit the token limit")
         if prompt.demos_cut:
@@ -116,7 +125,8 @@ class Explanation:
             for d in reversed(self.demonstrations)
         )
         return (
-            f"<p><b>{html.escape(self.result.text)}</b> → <b>{html.escape(self.label)}</b><br>{html.escape(self._notes())}</p>"
+            f"<p><b>{html.escape(self.result.text)}</b> → <b>{html.escape(self.label)}</b><br>"
+            f"{html.escape(self._notes())}</p>"
             f"<table><tr><th>label</th><th>probability</th><th>log-likelihood</th><th>tokens</th></tr>{rows}</table>"
             "<table><tr><th>pseudo-demonstration</th><th>shown as</th><th>found through</th><th>similarity</th>"
             f"<th>source</th></tr>{demos}</table><pre>{html.escape(self.prompt)}</pre>"

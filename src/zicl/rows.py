@@ -40,7 +40,10 @@ def read_rows(path: str, *, text_column: str = "text", id_column: str | None = N
     seen: set[str] = set()
     for number, row in enumerate(rows, start=1):
         if row.id in seen:
-            raise TextError(f"{path}, row {number}: the id {row.id!r} stands there twice", hint="name a column of unique ids")
+            raise TextError(
+                f"{path}, row {number}: the id {row.id!r} stands there twice",
+                hint="name a column of unique ids",
+            )
         seen.add(row.id)
     return rows
 
@@ -59,7 +62,9 @@ def _json(line: str, number: int, name: str) -> Any:  # noqa: ANN401 - whatever 
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
-        raise TextError(f"{name}, line {number}: not JSON ({error.msg})", hint="expected one JSON object a line") from error
+        raise TextError(
+            f"{name}, line {number}: not JSON ({error.msg})", hint="expected one JSON object a line"
+        ) from error
     return {"text": value} if isinstance(value, str) else value
 
 
@@ -95,7 +100,10 @@ class Output:
         self.path, self._note = path, path.with_name(f".{path.name}.zicl.json")
         self._kind = detect_format(path.name)
         if self._kind not in ("csv", "jsonl"):
-            raise UsageError(f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them")
+            raise UsageError(
+                f"{path}: results are written row by row, as .csv or .jsonl",
+                hint="end its name in one of them",
+            )
         self._settings = settings
         self.done: set[str] = set()
         self._columns: list[str] = []
@@ -112,10 +120,15 @@ class Output:
 
     def _resume(self) -> None:
         if not self._note.is_file():
-            raise StorageError(f"{self.path} exists and was not written by zicl", hint="choose another -o, or pass --overwrite")
+            raise StorageError(
+                f"{self.path} exists and was not written by zicl",
+                hint="choose another -o, or pass --overwrite",
+            )
         note = read_json(self._note)
         if note["settings"] != self._settings:
-            changed = sorted(k for k in {*note["settings"], *self._settings} if note["settings"].get(k) != self._settings.get(k))
+            changed = sorted(
+                k for k in {*note["settings"], *self._settings} if note["settings"].get(k) != self._settings.get(k)
+            )
             raise UsageError(
                 f"{self.path} was begun with other settings ({', '.join(changed)})",
                 hint="use the same ones, choose another -o, or pass --overwrite",

@@ -14,7 +14,9 @@ def check_texts(values: Iterable[object]) -> list[str]:
     ['fine']
     """
     if isinstance(values, str):
-        raise TextError(f"one text was given where a list was expected: {values[:60]!r}", hint="put it in a list: [text]")
+        raise TextError(
+            f"one text was given where a list was expected: {values[:60]!r}", hint="put it in a list: [text]"
+        )
     return [check_text(value, f"row {number}") for number, value in enumerate(values)]
 
 
@@ -32,5 +34,7 @@ def check_text(value: object, where: str) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise TextError(f"{where} holds a broken character (a lone surrogate)", hint="read the data as UTF-8") from error
+        raise TextError(
+            f"{where} holds a broken character (a lone surrogate)", hint="read the data as UTF-8"
+        ) from error
     return value

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import DOCUMENTS
-from zicl.cli import main
 from zicl.cli import classify as classify_module
+from zicl.cli import main
 
 LABELS = "terrible,great"
 

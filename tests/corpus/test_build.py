@@ -12,7 +12,12 @@ from zicl.corpus.build import BuildOptions, build_corpus
 from zicl.corpus.sources import find_sources
 from zicl.corpus.store import Corpus
 from zicl.exceptions import (
-    CorpusDamagedError, CorpusMissingError, CorpusVersionError, EmptyCorpusError, StorageError, UsageError,
+    CorpusDamagedError,
+    CorpusMissingError,
+    CorpusVersionError,
+    EmptyCorpusError,
+    StorageError,
+    UsageError,
 )  # fmt: skip
 
 

@@ -32,7 +32,9 @@ def write(path, kind):
     return path
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.csv", "a.csv.zst", "a.parquet"])
+@pytest.mark.parametrize(
+    "name", ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.csv", "a.csv.zst", "a.parquet"]
+)
 def test_every_format_gives_the_same_blocks(tmp_path, name):
     path = write(tmp_path / name, name.split(".")[1])
     [source] = find_sources([path])

@@ -28,19 +28,22 @@ def test_bad_labels(given_, message):
         Labels.of(given_)
 
 
-names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(lambda t: t.strip())
+characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+names = st.text(characters, min_size=1).filter(lambda t: t.strip())
 
 
-@given(st.lists(st.tuples(names, st.lists(names, max_size=2), st.text()), min_size=2, max_size=5, unique_by=lambda t: " ".join(t[0].split()).casefold()))
+@given(
+    st.lists(
+        st.tuples(names, st.lists(names, max_size=2), st.text(characters)),
+        min_size=2,
+        max_size=5,
+        unique_by=lambda t: " ".join(t[0].split()).casefold(),
+    )
+)
 def test_a_labels_file_says_what_was_written(tmp_path_factory, entries):
-    labels = Labels(tuple(Label(name, synonyms=tuple(synonyms), description="".join(d for d in text if d >= " " or d == "\n" and d not in "\x7f\ud800"))
-                          for name, synonyms, text in entries))  # fmt: skip
+    labels = Labels(tuple(Label(name, "", tuple(synonyms), text) for name, synonyms, text in entries))
     path = tmp_path_factory.mktemp("labels") / "labels.toml"
-    path.write_text(labels.to_toml(), encoding="utf-8", errors="surrogatepass", newline="")
-    try:
-        path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        return
+    path.write_text(labels.to_toml(), encoding="utf-8", newline="")
     assert Labels.of(path) == labels
 
 

@@ -43,7 +43,10 @@ def test_golden_tiny(inference):
 @pytest.mark.real
 @pytest.mark.parametrize("inference", ["direct", "channel"])
 def test_golden_smollm2(inference, real_lm):
-    check_golden(f"smollm2-{inference}.json", builder(inference, tokenizer=real_lm.tokenizer).build(TEST_INPUT, EXAMPLE, WORDS))
+    check_golden(
+        f"smollm2-{inference}.json",
+        builder(inference, tokenizer=real_lm.tokenizer).build(TEST_INPUT, EXAMPLE, WORDS),
+    )
 
 
 def check_golden(name, prompt):
@@ -52,7 +55,10 @@ def check_golden(name, prompt):
         "prefix": {"text": prompt.prefix.text, "tokens": list(prompt.prefix.tokens)},
         "stem": {"text": prompt.stem.text, "tokens": list(prompt.stem.tokens)},
         "branches": [
-            {part: {"text": getattr(b, part).text, "tokens": list(getattr(b, part).tokens)} for part in ("given", "scored")}
+            {
+                part: {"text": getattr(b, part).text, "tokens": list(getattr(b, part).tokens)}
+                for part in ("given", "scored")
+            }
             for b in prompt.branches
         ],
     }
@@ -99,7 +105,9 @@ def test_text_tokens_and_limits_agree(text, demos, inference, per_demo, all_demo
     assert prompt.kept + prompt.dropped == len(demos)
     # One more demonstration would not have fitted: only whole farthest ones were dropped.
     if prompt.dropped:
-        more = builder(inference, limits=Limits(per_demo, 10**6, limit), bos=bos).build(text, shown[prompt.dropped - 1 :], WORDS)
+        more = builder(inference, limits=Limits(per_demo, 10**6, limit), bos=bos).build(
+            text, shown[prompt.dropped - 1 :], WORDS
+        )
         assert len(more.prefix) - bos > all_demos
     for demo in shown[prompt.dropped :]:
         assert demo.words in prompt.prefix.text
@@ -159,7 +167,11 @@ def test_bos_needs_a_token():
 
 @pytest.mark.parametrize(
     ("lines", "message"),
-    [(("Review:", "x {label}"), "exactly once"), (("Review: {input} ", "{label}"), "white space"), (("{input}", "{label}{label}"), "once")],
+    [
+        (("Review:", "x {label}"), "exactly once"),
+        (("Review: {input} ", "{label}"), "white space"),
+        (("{input}", "{label}{label}"), "once"),
+    ],
 )
 def test_bad_templates(lines, message):
     with pytest.raises(ConfigError, match=message):

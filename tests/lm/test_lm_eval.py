@@ -19,7 +19,9 @@ def test_parity_with_lm_eval(inference):
     peer = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=4, max_length=512)
     builder = PromptBuilder(lm.tokenizer, get_template("review"), inference)
     demos = [Demonstration(text.split(". ")[0] + ".", "good") for text in DOCUMENTS[:4]]
-    prompts = [builder.build(text, demos, ("great", "terrible")) for text in ("A bold film.", "The soup was cold and thin.")]
+    prompts = [
+        builder.build(text, demos, ("great", "terrible")) for text in ("A bold film.", "The soup was cold and thin.")
+    ]
     asked = []
     for prompt in prompts:
         for branch in prompt.branches:

@@ -10,7 +10,14 @@ from tests.conftest import byte_tokenizer, tiny_model
 from zicl import catalog as catalog_module
 from zicl.catalog import Asset, catalog, get_asset, pull
 from zicl.exceptions import (
-    ConfigError, DownloadError, LicenceError, ModelError, ModelNotFoundError, OfflineError, StorageError, UnknownNameError,
+    ConfigError,
+    DownloadError,
+    LicenceError,
+    ModelError,
+    ModelNotFoundError,
+    OfflineError,
+    StorageError,
+    UnknownNameError,
 )  # fmt: skip
 from zicl.lm.load import load_lm, resolve
 from zicl.lm.tokenizer import PlainTokenizer
@@ -33,8 +40,15 @@ def test_half_precision_scores_near_float32_and_in_float32(lm_folder, dtype):
     from zicl.demos.prompt import Branch, Prompt
     from zicl.demos.tokens import EMPTY, Segment
 
-    prompt = Prompt(Segment("", (5, 6, 7)), EMPTY, (Branch(EMPTY, Segment("", (8, 9))), Branch(EMPTY, Segment("", (8, 10)))))
-    full, half = load_lm(str(lm_folder)).score([prompt])[0], load_lm(str(lm_folder), dtype=dtype).score([prompt])[0]
+    prompt = Prompt(
+        Segment("", (5, 6, 7)),
+        EMPTY,
+        (Branch(EMPTY, Segment("", (8, 9))), Branch(EMPTY, Segment("", (8, 10)))),
+    )
+    full, half = (
+        load_lm(str(lm_folder)).score([prompt])[0],
+        load_lm(str(lm_folder), dtype=dtype).score([prompt])[0],
+    )
     for a, b in zip(full, half, strict=True):
         assert b.dtype == np.float32
         assert np.abs(a - b).max() < 0.3

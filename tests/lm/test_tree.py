@@ -83,7 +83,11 @@ def test_a_shared_prefix_is_computed_once_and_scores_the_same(family, monkeypatc
     lm, draw = model(family), np.random.default_rng(1)
     prefix = seg(draw.integers(2, 400, 50))
     asked = [
-        Prompt(prefix, seg(draw.integers(2, 400, 5)), tuple(Branch(EMPTY, seg(draw.integers(2, 400, n))) for n in (1, 2, 4)))
+        Prompt(
+            prefix,
+            seg(draw.integers(2, 400, 5)),
+            tuple(Branch(EMPTY, seg(draw.integers(2, 400, n))) for n in (1, 2, 4)),
+        )
         for _ in range(20)
     ]
     calls, original = [], lm.forward.prefix
@@ -96,11 +100,16 @@ def test_models_that_cannot_read_trees_are_scored_the_plain_way():
     lm = model("bloom")
     assert not lm.reads_trees
     draw = np.random.default_rng(2)
-    check(lm, [Prompt(seg(draw.integers(2, 400, 9)), EMPTY, (Branch(EMPTY, seg([5, 6])), Branch(EMPTY, seg([7]))))])
+    check(
+        lm,
+        [Prompt(seg(draw.integers(2, 400, 9)), EMPTY, (Branch(EMPTY, seg([5, 6])), Branch(EMPTY, seg([7]))))],
+    )
 
 
 def test_shared_tokens_are_fed_once_and_last_tokens_not_at_all():
-    tree = pack([Prompt(seg([10, 11]), seg([12]), (Branch(EMPTY, seg([20, 21, 22])), Branch(EMPTY, seg([20, 21, 23]))))])
+    tree = pack(
+        [Prompt(seg([10, 11]), seg([12]), (Branch(EMPTY, seg([20, 21, 22])), Branch(EMPTY, seg([20, 21, 23]))))]
+    )
     assert tree.tokens.tolist() == [10, 11, 12, 20, 21]
     assert tree.places == (((2, 3, 4), (2, 3, 4)),)
     assert tree.positions.tolist() == [0, 1, 2, 3, 4]
@@ -119,7 +128,10 @@ def test_a_token_sees_its_ancestors_only():
 
 
 def test_behind_a_computed_prefix_the_first_scored_token_hangs_on_the_root():
-    tree = pack([Prompt(seg([10, 11]), EMPTY, (Branch(EMPTY, seg([20])), Branch(EMPTY, seg([21]))))], prefix_computed=True)
+    tree = pack(
+        [Prompt(seg([10, 11]), EMPTY, (Branch(EMPTY, seg([20])), Branch(EMPTY, seg([21]))))],
+        prefix_computed=True,
+    )
     assert len(tree) == 0
     assert tree.places == (((ROOT,), (ROOT,)),)
 

@@ -8,7 +8,13 @@ import pytest
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from zicl.corpus.build import build_corpus
 from zicl.corpus.sources import find_sources
-from zicl.exceptions import ConfigError, CorpusDamagedError, EncoderMismatchError, IndexMissingError, ModelNotFoundError
+from zicl.exceptions import (
+    ConfigError,
+    CorpusDamagedError,
+    EncoderMismatchError,
+    IndexMissingError,
+    ModelNotFoundError,
+)
 from zicl.retrieve import build as module
 from zicl.retrieve import vectors
 from zicl.retrieve.build import build_index

@@ -28,7 +28,11 @@ def index(tmp_path_factory):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@given(k=st.integers(1, 12), seed=st.integers(0, 3), text=st.sampled_from([QUERY, DOCUMENTS[2], "The lamp on the stage kept failing."]))
+@given(
+    k=st.integers(1, 12),
+    seed=st.integers(0, 3),
+    text=st.sampled_from([QUERY, DOCUMENTS[2], "The lamp on the stage kept failing."]),
+)
 def test_exactly_k_distinct_and_never_the_input(index, method, k, seed, text):
     found = RETRIEVERS.get(method)().retrieve(index, Query(text, seed), k)
     texts = [index.sentence(item.row).text for item in found]
@@ -90,7 +94,9 @@ def test_repeated_neighbours_are_replaced_through_the_next_nearest(tmp_path):
 
 
 def test_random_inputs_are_one_set_for_all(index):
-    sets = {tuple(i.row for i in Random().retrieve(index, Query(text), 5)) for text in (QUERY, "Other words.", "Third.")}
+    sets = {
+        tuple(i.row for i in Random().retrieve(index, Query(text), 5)) for text in (QUERY, "Other words.", "Third.")
+    }
     assert len(sets) == 1
 
 

@@ -14,20 +14,25 @@ from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl.classify import ZICLClassifier
+    from zicl.demos.labels import Labels
 
 CorpusOption = Annotated[Path | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")]
 WithOption = Annotated[Path | None, typer.Option("--with", help="A saved classifier; its settings are used.")]
-LabelsOption = Annotated[str | None, typer.Option("--labels", "-l", help="Label words, comma-separated, or a labels.toml.")]
+LabelsOption = Annotated[
+    str | None, typer.Option("--labels", "-l", help="Label words, comma-separated, or a labels.toml.")
+]
 SynonymsOption = Annotated[list[str] | None, typer.Option("--synonyms", help="LABEL=SYNONYM, as often as needed.")]
 LMOption = Annotated[str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder or gguf:FILE. [smollm2-135m]")]
 MethodOption = Annotated[str, typer.Option("--method", help="z-icl, naive, random-inputs or no-demos.")]
 RetrievalOption = Annotated[
-    str | None, typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random; the method's by default.")
+    str | None,
+    typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random; the method's by default."),
 ]
 InferenceOption = Annotated[str, typer.Option("--inference", help="channel, P(text|label), or direct, P(label|text).")]
 KOption = Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")]
 TemplateOption = Annotated[
-    str, typer.Option("--template", help="auto, review, text, none, or your own: 'Review: {input}|Sentiment: {label}'.")
+    str,
+    typer.Option("--template", help="auto, review, text, none, or your own: 'Review: {input}|Sentiment: {label}'."),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Decides every random draw.")]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Reach no network at all.")]
@@ -72,7 +77,10 @@ class Choice:
         from zicl.lm.load import DEFAULT_LM
 
         if self.labels is None:
-            raise UsageError("no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier")
+            raise UsageError(
+                "no labels were given",
+                hint="--labels terrible,great, a labels.toml, or --with a saved classifier",
+            )
         retrieval = get_method(self.method).retrieval
         try:
             changes = {name: value for name, value in (("k", self.k), ("method", self.retrieval)) if value is not None}
@@ -114,7 +122,7 @@ def takes_choice(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def parse_labels(text: str, synonyms: list[str] | None = None):  # type: ignore[no-untyped-def]  # noqa: ANN201 - Labels, imported lazily
+def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
     """Labels from 'terrible,great' or a labels.toml, with --synonyms applied."""
     from zicl.demos.labels import Labels
 
@@ -134,7 +142,10 @@ def parse_template(text: str) -> str | tuple[str, str]:
         return text
     first, bar, second = text.partition("|")
     if not bar:
-        raise UsageError(f"--template {text!r}: expected two lines separated by |", hint="'Review: {input}|Sentiment: {label}'")
+        raise UsageError(
+            f"--template {text!r}: expected two lines separated by |",
+            hint="'Review: {input}|Sentiment: {label}'",
+        )
     return first, second
 
 

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from zicl.cli._progress import bars, say
 from zicl.exceptions import StorageError, UsageError
 
 if TYPE_CHECKING:
+    from zicl._progress import Report
     from zicl.classify import ZICLClassifier
     from zicl.results import Result
     from zicl.rows import Output, Row
@@ -24,16 +25,24 @@ if TYPE_CHECKING:
 # Rows are scored and written in these groups, counted from the file's first row: a resumed run forms the same ones.
 _CHUNK = 16
 _LEAST_CERTAIN = 5
+_COLUMNS = {"id", "text", "label", "probability", "margin", "demonstrations", "input_cut"}
 
 
 @takes_choice
 def classify(
     choice: Choice,
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; or - to read them from standard input, a line each.")] = None,
-    file: Annotated[str | None, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of texts.")] = None,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts; or - to read them from standard input, a line each.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of texts.")
+    ] = None,
     text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
     id_column: Annotated[str | None, typer.Option(help="The column that names a row; else its number.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A .csv or .jsonl file; one that is partly done is finished.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A .csv or .jsonl file; one that is partly done is finished."),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin the output file anew.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Save the classifier to this folder, for --with.")] = None,
     json_output: JsonOption = False,
@@ -42,12 +51,15 @@ def classify(
     if save is not None and save.exists():
         raise StorageError(f"{save} exists already", hint="choose another name for --save, or remove it")
     rows = _rows(texts, file, text_column, id_column)
+    _check_columns(rows)
     say(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     with bars() as report:
         report("loading the models", 0, None)
         classifier = choice.classifier()
     if classifier.pipeline_.labeler is not None:
-        shown = ", ".join(f"{name} as {' / '.join(words)}" for name, words in classifier.pipeline_.labeler.words.items())
+        shown = ", ".join(
+            f"{name} as {' / '.join(words)}" for name, words in classifier.pipeline_.labeler.words.items()
+        )
         say(f"demonstrations show {shown}")
     if save is not None:
         classifier.save(save)
@@ -70,8 +82,19 @@ def _rows(texts: list[str] | None, file: str | None, text_column: str, id_column
     if texts and texts != ["-"]:
         return [Row(str(n), check_text(text, f"text {n}"), {}) for n, text in enumerate(texts, start=1)]
     if not texts and sys.stdin.isatty():
-        raise UsageError("no text was given", hint="zicl classify 'some text' …, --file texts.csv, or - for standard input")
+        raise UsageError(
+            "no text was given", hint="zicl classify 'some text' …, --file texts.csv, or - for standard input"
+        )
     return read_rows("-")
+
+
+def _check_columns(rows: Sequence[Row]) -> None:
+    """The output keeps the input's columns and adds its own: no two may have one name."""
+    clash = sorted({name for row in rows for name in row.others} & _COLUMNS)
+    if clash:
+        raise UsageError(
+            f"the input has columns that the output needs: {', '.join(clash)}", hint="rename them in the input"
+        )
 
 
 def _output(path: Path | None, classifier: ZICLClassifier, overwrite: bool) -> Output | None:
@@ -105,8 +128,7 @@ def _run(
             if not chunk:
                 continue
             report("classifying", finished, left)
-            at = finished
-            results = classifier.classify([row.text for row in chunk], lambda n, at=at: report("classifying", at + n, left))  # type: ignore[misc]
+            results = classifier.classify([row.text for row in chunk], _advance(report, finished, left))
             finished += len(chunk)
             records = [_record(row, result) for row, result in zip(chunk, results, strict=True)]
             if target:
@@ -120,18 +142,31 @@ def _run(
             yield from zip(chunk, results, strict=True)
 
 
+def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:
+    """A callback that moves the bar on by the number of rows it is given."""
+    moved = done
+
+    def advance(count: int) -> None:
+        nonlocal moved
+        moved += count
+        report("classifying", moved, total)
+
+    return advance
+
+
 def _record(row: Row, result: Result) -> dict[str, Any]:
     prompt = result.prepared.prompt
     record: dict[str, Any] = {"id": row.id, **row.others, "text": row.text}
-    record |= {"label": result.label, "probability": round(result.probabilities[result.label], 6), "margin": round(result.margin, 6)}
+    record |= {
+        "label": result.label,
+        "probability": round(result.probabilities[result.label], 6),
+        "margin": round(result.margin, 6),
+    }
     for score in result.scores:
         record[f"p:{score.label}"] = round(result.probabilities[score.label], 6)
     for score in result.scores:
         record[f"log_likelihood:{score.label}"] = round(score.log_likelihood, 5)
         record[f"tokens:{score.label}"] = score.tokens
-    clash = sorted((set(row.others) | set()) & ({"id", "text", "label", "probability", "margin"}))
-    if clash:
-        raise UsageError(f"the input has columns that the output needs: {', '.join(clash)}", hint="rename them in the input")
     return record | {"demonstrations": prompt.kept, "input_cut": prompt.input_cut}
 
 

@@ -20,17 +20,25 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.command()
 def build(
-    paths: Annotated[list[str] | None, typer.Argument(help="Files, folders, hf:DATASET[:SPLIT], or - for standard input.")] = None,
+    paths: Annotated[
+        list[str] | None, typer.Argument(help="Files, folders, hf:DATASET[:SPLIT], or - for standard input.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The corpus folder to write.")] = Path("corpus.zicl"),
     domain: Annotated[list[str] | None, typer.Option("--domain", help="NAME=PATH, as often as needed.")] = None,
-    max_paragraphs: Annotated[int, typer.Option(help="At most this many paragraphs a domain, a uniform sample.")] = 10_000_000,
+    max_paragraphs: Annotated[
+        int, typer.Option(help="At most this many paragraphs a domain, a uniform sample.")
+    ] = 10_000_000,
     seed: Annotated[int, typer.Option(help="Decides the sample.")] = 0,
     splitter: Annotated[str, typer.Option(help="sentencex, or punkt (the paper's).")] = "sentencex",
     text_column: Annotated[str, typer.Option(help="The column or key that holds the text.")] = "text",
     lines: Annotated[bool, typer.Option("--lines", help="Each line of a .txt file is a record of its own.")] = False,
-    format: Annotated[str | None, typer.Option(help="txt, jsonl, csv or parquet, where the name does not say it.")] = None,  # noqa: A002
+    kind_of_file: Annotated[
+        str | None, typer.Option("--format", help="txt, jsonl, csv or parquet, where the name does not say it.")
+    ] = None,
     encoding: Annotated[str, typer.Option(help="The encoding of text files.")] = "utf-8-sig",
-    encoder: Annotated[str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")] = "all-minilm-l6-v2",
+    encoder: Annotated[
+        str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")
+    ] = "all-minilm-l6-v2",
     kind: Annotated[str, typer.Option("--index", help="auto, flat, hnsw, ivf, or none for text only.")] = "auto",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a corpus that exists.")] = False,
     offline: OfflineOption = False,
@@ -49,7 +57,7 @@ def build(
         if not equals:
             raise UsageError(f"--domain {entry!r}: expected NAME=PATH", hint="for example --domain imdb=imdb.jsonl.gz")
         domains.setdefault(name, []).append(path)
-    sources = find_sources(paths or [], domains, format=format)
+    sources = find_sources(paths or [], domains, kind=kind_of_file)
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
     corpus = _unfinished(output, overwrite, kind)
     with bars() as report:
@@ -114,7 +122,10 @@ def info(
     for source in opened.manifest["sources"]:
         say(f"  from {source['name']} ({source['domain']})")
     if index:
-        say(f"  index: {index['kind']}, {index['vectors']:,} vectors of {index['encoder']['name']} ({index['encoder']['identity'][:12]})")
+        say(
+            f"  index: {index['kind']}, {index['vectors']:,} vectors of {index['encoder']['name']}"
+            f" ({index['encoder']['identity'][:12]})"
+        )
     else:
         say(f"  no index yet: zicl index build {corpus}")
 
@@ -134,7 +145,9 @@ def show(
     own = opened.sentence(sentence)
     paragraph = opened.paragraph(sentence)
     if json_output:
-        typer.echo(json.dumps({"sentence": asdict(own), "paragraph": [asdict(s) for s in paragraph]}, ensure_ascii=False))
+        typer.echo(
+            json.dumps({"sentence": asdict(own), "paragraph": [asdict(s) for s in paragraph]}, ensure_ascii=False)
+        )
         return
     say(f"document {own.document} of {own.source}, domain {own.domain}")
     for other in paragraph:

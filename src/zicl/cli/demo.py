@@ -82,7 +82,9 @@ def _build(corpus: Path, offline: bool, report: Report) -> None:
     if (corpus / "manifest.json").is_file():
         opened = Corpus.open(corpus)
     else:
-        opened = build_corpus(find_sources([], {"imdb": [raw]}), corpus, BuildOptions(max_paragraphs=_PARAGRAPHS), report=report)
+        opened = build_corpus(
+            find_sources([], {"imdb": [raw]}), corpus, BuildOptions(max_paragraphs=_PARAGRAPHS), report=report
+        )
     report("loading the encoder", 0, None)
     build_index(opened, load_encoder(offline=offline), report=report)
 

@@ -21,7 +21,9 @@ def root() -> None:
 @app.command()
 def build(
     corpus: Annotated[Path, typer.Argument(help="A corpus folder.")],
-    encoder: Annotated[str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")] = "all-minilm-l6-v2",
+    encoder: Annotated[
+        str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")
+    ] = "all-minilm-l6-v2",
     kind: Annotated[str, typer.Option(help="auto, flat, hnsw or ivf.")] = "auto",
     offline: OfflineOption = False,
 ) -> None:

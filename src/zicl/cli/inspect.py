@@ -46,11 +46,22 @@ def prompt(
         built = pipeline.prepare(text).prompt
     if json_output:
         branches = [
-            {"label": label.name, "given": b.given.text, "scored": b.scored.text, "given_tokens": b.given.tokens, "scored_tokens": b.scored.tokens}
+            {
+                "label": label.name,
+                "given": b.given.text,
+                "scored": b.scored.text,
+                "given_tokens": b.given.tokens,
+                "scored_tokens": b.scored.tokens,
+            }
             for label, b in zip(pipeline.labels, built.branches, strict=True)
         ]
         shared = built.prefix + built.stem
-        typer.echo(json.dumps({"prefix": shared.text, "prefix_tokens": shared.tokens, "branches": branches}, ensure_ascii=False))
+        typer.echo(
+            json.dumps(
+                {"prefix": shared.text, "prefix_tokens": shared.tokens, "branches": branches},
+                ensure_ascii=False,
+            )
+        )
         return
     typer.echo((built.prefix + built.stem).text)
     for label, branch in zip(pipeline.labels, built.branches, strict=True):
@@ -60,8 +71,12 @@ def prompt(
 
 def retrieve(
     text: TextArgument,
-    corpus: Annotated[Path | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")] = None,
-    retrieval: Annotated[str, typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random.")] = "physical",
+    corpus: Annotated[
+        Path | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")
+    ] = None,
+    retrieval: Annotated[
+        str, typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random.")
+    ] = "physical",
     k: Annotated[int, typer.Option("--k", help="How many sentences.")] = 16,
     seed: SeedOption = 0,
     offline: OfflineOption = False,
@@ -84,7 +99,15 @@ def retrieve(
     for item in found:
         nearest = None if item.nearest is None else index.sentence(item.nearest).text
         sentence = index.sentence(item.row)
-        rows.append({"row": item.row, "text": sentence.text, "nearest": nearest, "similarity": item.similarity, "domain": sentence.domain})
+        rows.append(
+            {
+                "row": item.row,
+                "text": sentence.text,
+                "nearest": nearest,
+                "similarity": item.similarity,
+                "domain": sentence.domain,
+            }
+        )
     if json_output:
         typer.echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
         return

@@ -24,7 +24,9 @@ def root() -> None:
 @app.command()
 def suggest(
     labels: Annotated[str, typer.Argument(help="Label words, comma-separated, or a labels.toml.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The labels.toml to write; else it is printed.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The labels.toml to write; else it is printed.")
+    ] = None,
     synonyms: SynonymsOption = None,
     lm: Annotated[str, typer.Option(help="The language model that ranks them.")] = "smollm2-135m",
     encoder: Annotated[str, typer.Option(help="The encoder that ranks them.")] = "all-minilm-l6-v2",
@@ -46,14 +48,23 @@ def suggest(
 
         known = paper_table(chosen.names)
         missing = [label for label in chosen if not label.synonyms]
-        found = {} if known or not missing else find(chosen, load_encoder(encoder, offline=offline), load_lm(lm, offline=offline))
+        found = (
+            {}
+            if known or not missing
+            else find(chosen, load_encoder(encoder, offline=offline), load_lm(lm, offline=offline))
+        )
     words = {name: [options[0].word] for name, options in found.items() if options}
     if known:
         words = {label.name: list(known[label.name]) for label in missing}
     drafted = chosen.with_synonyms(words)
     if json_output:
         alternatives = {name: [asdict(option) for option in options] for name, options in found.items()}
-        typer.echo(json.dumps({"labels": [asdict(label) for label in drafted], "alternatives": alternatives}, ensure_ascii=False))
+        typer.echo(
+            json.dumps(
+                {"labels": [asdict(label) for label in drafted], "alternatives": alternatives},
+                ensure_ascii=False,
+            )
+        )
         return
     for label in drafted:
         others = [option.word for option in found.get(label.name, [])[1:]]

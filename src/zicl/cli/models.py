@@ -63,7 +63,10 @@ def info(
     facts: dict[str, object] = {}
     asset = catalog().get(name)
     if asset is not None:
-        facts = {key: getattr(asset, key) for key in ("name", "kind", "title", "licence", "megabytes", "here", "packages", "sha256")}
+        facts = {
+            key: getattr(asset, key)
+            for key in ("name", "kind", "title", "licence", "megabytes", "here", "packages", "sha256")
+        }
     if asset is None or (asset.kind == "lm" and asset.here):
         from zicl.lm.load import load_lm
 

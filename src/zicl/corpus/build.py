@@ -28,7 +28,7 @@ from zicl.corpus.read import Block, Reader
 from zicl.corpus.sample import BottomSample
 from zicl.corpus.sources import Source
 from zicl.corpus.split import Splitter, get_splitter
-from zicl.corpus.store import TEXTS, FORMAT, MANIFEST, SCHEMA, SENTENCES, Corpus, describe_files
+from zicl.corpus.store import FORMAT, MANIFEST, SCHEMA, SENTENCES, TEXTS, Corpus, describe_files
 from zicl.exceptions import EmptyCorpusError, StorageError, UsageError
 
 _SHARD_SENTENCES = 1 << 16
@@ -48,6 +48,9 @@ class BuildOptions:
     encoding: str = "utf-8-sig"
 
 
+_DEFAULTS = BuildOptions()
+
+
 @dataclass
 class _State:
     """How far reading is: kept in state.json after every shard."""
@@ -65,7 +68,7 @@ class _State:
 def build_corpus(
     sources: Sequence[Source],
     output: str | Path,
-    options: BuildOptions = BuildOptions(),
+    options: BuildOptions = _DEFAULTS,
     *,
     overwrite: bool = False,
     report: Report = silent,
@@ -132,7 +135,11 @@ class _Shard:
 
     def write(self, folder: Path, name: str) -> None:
         _write(folder / f"hashes-{name}.arrow", _HASHES, list(zip(*self.hashes, strict=True)) or [(), ()])
-        _write(folder / f"part-{name}.arrow", _SHARD, (self.texts, self.documents, self.positions, self.priorities))
+        _write(
+            folder / f"part-{name}.arrow",
+            _SHARD,
+            (self.texts, self.documents, self.positions, self.priorities),
+        )
 
 
 def _write(path: Path, schema: pa.Schema, columns: Sequence[Sequence[Any]]) -> None:
@@ -169,9 +176,7 @@ def _read(sources: Sequence[Source], options: BuildOptions, partial: Path, state
     write_json(partial / "state.json", asdict(state))
 
 
-def _samples(
-    sources: Sequence[Source], options: BuildOptions, partial: Path, state: _State
-) -> dict[str, BottomSample]:
+def _samples(sources: Sequence[Source], options: BuildOptions, partial: Path, state: _State) -> dict[str, BottomSample]:
     """One sample a domain; what earlier shards hold is counted again when a build resumes."""
     names = dict.fromkeys(source.domain for source in sources)
     samples = {name: BottomSample(options.max_paragraphs, options.seed, name) for name in names}
@@ -182,14 +187,17 @@ def _samples(
     return samples
 
 
-def _shards(
-    reader: Reader, split: Splitter, sample: BottomSample, state: _State
-) -> Iterator[tuple[_Shard, int, int]]:
+def _shards(reader: Reader, split: Splitter, sample: BottomSample, state: _State) -> Iterator[tuple[_Shard, int, int]]:
     """Shards of one source from where ``state`` says, each with the blocks and documents done after it.
 
     A shard ends with a block; its last document may go on in the next one.
     """
-    shard, hashes, base, documents = _Shard(), DocumentHashes(), state.first_documents[state.source], state.documents
+    shard, hashes, base, documents = (
+        _Shard(),
+        DocumentHashes(),
+        state.first_documents[state.source],
+        state.documents,
+    )
     done, number = state.blocks, -1
     for number, block in enumerate(reader.blocks()):
         finished = hashes.feed(block)
@@ -209,7 +217,13 @@ def _shards(
 
 
 def _take(
-    block: Block, document: int, split: Splitter, sample: BottomSample, shard: _Shard, state: _State, domain: str
+    block: Block,
+    document: int,
+    split: Splitter,
+    sample: BottomSample,
+    shard: _Shard,
+    state: _State,
+    domain: str,
 ) -> None:
     for sentences in paragraphs(block.text, split):
         number = state.paragraphs.get(domain, 0)
@@ -229,23 +243,25 @@ def _finish(sources: Sequence[Source], options: BuildOptions, partial: Path, sta
     counts = {name: dict.fromkeys(("sentences", "indexed", "paragraphs", "single"), 0) for name in samples}
     with pa.ipc.new_file(str(partial / SENTENCES), SCHEMA) as file:
         for done, (domain, number) in enumerate(state.shards, start=1):
-            batch, shard_counts = _final_batch(_table(partial / f"part-{number}.arrow"), samples[domain], seen, codes[domain])
+            batch, shard_counts = _final_batch(
+                _table(partial / f"part-{number}.arrow"), samples[domain], seen, codes[domain]
+            )
             file.write_batch(batch)
             hashes.append(_sentence_hashes(batch))
             for name, value in shard_counts.items():
                 counts[domain][name] += value
             report("storing", done, len(state.shards))
     with pa.ipc.new_file(str(partial / TEXTS), _HASHES) as file:
-        file.write_table(pa.concat_tables(hashes).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks())
+        file.write_table(
+            pa.concat_tables(hashes).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks()
+        )
     _write_manifest(sources, options, partial, state, counts)
     for leftover in partial.iterdir():
         if leftover.name not in (SENTENCES, TEXTS, MANIFEST):
             leftover.unlink()
 
 
-def _final_batch(
-    table: pa.Table, sample: BottomSample, seen: Seen, code: int
-) -> tuple[pa.RecordBatch, dict[str, int]]:
+def _final_batch(table: pa.Table, sample: BottomSample, seen: Seen, code: int) -> tuple[pa.RecordBatch, dict[str, int]]:
     table = table.filter(pa.array(sample.keeps(table["priority"].to_numpy())))
     first = seen.first(table["text"].to_pylist())
     starts = table["position"].to_numpy() == 0
@@ -258,7 +274,12 @@ def _final_batch(
         "indexed": pa.array(first),
     }
     batch = pa.table(columns, schema=SCHEMA).combine_chunks().to_batches()
-    counts = {"sentences": len(table), "indexed": first.sum(), "paragraphs": starts.sum(), "single": alone.sum()}
+    counts = {
+        "sentences": len(table),
+        "indexed": first.sum(),
+        "paragraphs": starts.sum(),
+        "single": alone.sum(),
+    }
     empty = pa.RecordBatch.from_pylist([], schema=SCHEMA)
     return (batch[0] if batch else empty), {name: int(value) for name, value in counts.items()}
 
@@ -266,12 +287,18 @@ def _final_batch(
 def _sentence_hashes(batch: pa.RecordBatch) -> pa.Table:
     """Hashes of the distinct sentences, to find again in which document an input stands."""
     distinct = batch.filter(batch["indexed"])
-    hashes = np.fromiter((document_hash(text) for text in distinct["text"].to_pylist()), dtype=np.uint64, count=len(distinct))
+    hashes = np.fromiter(
+        (document_hash(text) for text in distinct["text"].to_pylist()), dtype=np.uint64, count=len(distinct)
+    )
     return pa.table([pa.array(hashes), distinct["document"]], schema=_HASHES)
 
 
 def _write_manifest(
-    sources: Sequence[Source], options: BuildOptions, partial: Path, state: _State, counts: dict[str, dict[str, int]]
+    sources: Sequence[Source],
+    options: BuildOptions,
+    partial: Path,
+    state: _State,
+    counts: dict[str, dict[str, int]],
 ) -> None:
     domains = [{"name": name, "paragraphs_read": state.paragraphs.get(name, 0), **c} for name, c in counts.items()]
     manifest = {

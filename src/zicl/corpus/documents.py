@@ -8,9 +8,9 @@ from zicl.corpus.read import Block
 
 
 def document_hash(text: str) -> int:
-    """A 64-bit hash of a text without its white space and capitals.
+    r"""A 64-bit hash of a text without its white space and capitals.
 
-    >>> document_hash("so good") == document_hash(" So\\n\\ngood")
+    >>> document_hash("so good") == document_hash(" So\n\ngood")
     True
     """
     return _finish(hashlib.blake2b(_bare(text), digest_size=8))

@@ -11,9 +11,9 @@ LONGEST_PARAGRAPH = 20
 
 
 def tidy(text: str) -> str:
-    """One line, single spaces.
+    r"""One line, single spaces.
 
-    >>> tidy(" so\\n  good ")
+    >>> tidy(" so\n  good ")
     'so good'
     """
     return " ".join(text.split())

@@ -95,13 +95,14 @@ class Reader:
     def lines_of_text(self) -> Iterator[str]:
         """The lines of a text file, decoded."""
         with self._open() as stream:
-            number = 0
+            read = 0
             try:
-                for number, line in enumerate(stream, start=1):
+                for line in stream:
+                    read += 1
                     yield line
             except UnicodeDecodeError as error:
                 raise TextError(
-                    f"{self.source.name}, after line {number}: byte 0x{error.object[error.start]:02x} is not "
+                    f"{self.source.name}, after line {read}: byte 0x{error.object[error.start]:02x} is not "
                     f"{self.encoding.removesuffix('-sig')} text",
                     hint="convert the file (iconv -f latin1 -t utf-8), or name its encoding with --encoding",
                 ) from error
@@ -140,7 +141,9 @@ class Reader:
         try:
             import datasets
         except ImportError as error:
-            raise ModelError("reading Hugging Face data sets needs an extra", hint='pip install "zicl[data]"') from error
+            raise ModelError(
+                "reading Hugging Face data sets needs an extra", hint='pip install "zicl[data]"'
+            ) from error
         name, _, split = self.source.path.removeprefix("hf:").partition(":")
         rows = datasets.load_dataset(name, split=split or "train", streaming=True)
         for number, row in enumerate(rows, start=1):
@@ -158,7 +161,7 @@ class Reader:
         where = f", record {number}" if number else ""
         return TextError(
             f"{self.source.name}{where}: there is no column {self.text_column!r}",
-            hint=f"name the column that holds the text with --text-column; there are: {', '.join(map(str, names)) or 'none'}",
+            hint=f"name the text's column with --text-column; there are: {', '.join(map(str, names)) or 'none'}",
         )
 
     def _nul(self, number: int) -> TextError:

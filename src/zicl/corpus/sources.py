@@ -40,7 +40,10 @@ class Source:
 
 
 def find_sources(
-    paths: Iterable[str | Path], domains: Mapping[str, Iterable[str | Path]] | None = None, *, format: str | None = None  # noqa: A002 - the user's word for it
+    paths: Iterable[str | Path],
+    domains: Mapping[str, Iterable[str | Path]] | None = None,
+    *,
+    kind: str | None = None,
 ) -> list[Source]:
     """All sources, in the order given and sorted within a folder; plain paths are the domain ``text``.
 
@@ -49,10 +52,10 @@ def find_sources(
     """
     found: list[Source] = []
     for path in paths:
-        found += _expand(str(path), "text", format)
+        found += _expand(str(path), "text", kind)
     for domain, members in (domains or {}).items():
         for path in members:
-            found += _expand(str(path), domain, format)
+            found += _expand(str(path), domain, kind)
     if not found:
         raise TextError("no input was named", hint="name files, folders, hf:DATASET, or - for standard input")
     return found
@@ -72,23 +75,23 @@ def detect_format(name: str) -> str | None:
     return last if last in FORMATS else None
 
 
-def _expand(path: str, domain: str, format: str | None) -> list[Source]:  # noqa: A002
+def _expand(path: str, domain: str, kind: str | None) -> list[Source]:
     if path == "-":
-        return [Source("-", domain, format or "txt")]
+        return [Source("-", domain, kind or "txt")]
     if path.startswith("hf:"):
         return [Source(path, domain, "hf")]
     place = Path(path)
     if place.is_dir():
-        files = sorted(p for p in place.rglob("*") if p.is_file() and (format or detect_format(p.name)))
+        files = sorted(p for p in place.rglob("*") if p.is_file() and (kind or detect_format(p.name)))
         if not files:
             raise TextError(
                 f"the folder {place} holds no file that can be read",
                 hint=f"expected files ending in {', '.join('.' + f for f in FORMATS)}, or those with .gz or .zst",
             )
-        return [Source(str(p), domain, format or str(detect_format(p.name))) for p in files]
+        return [Source(str(p), domain, kind or str(detect_format(p.name))) for p in files]
     if not place.exists():
         raise TextError(f"there is no file {place}", hint="check the path; quote patterns your shell expands")
-    kind = format or detect_format(place.name)
+    kind = kind or detect_format(place.name)
     if kind is None:
         raise TextError(
             f"{place.name}: a file of this kind cannot be read",

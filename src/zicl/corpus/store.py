@@ -1,10 +1,10 @@
 """A corpus on disk: one folder, memory-mapped, with a manifest that is written last.
 
-    reviews.zicl/
-      sentences.arrow    text · document · position · domain · indexed, in the order of the raw text
-      texts.arrow        hashes of every document and distinct sentence, sorted, to recognise an input that is one
-      manifest.json      version, counts, sources and the hashes of the files
-      index/             the vectors (see retrieve/index.py)
+reviews.zicl/
+  sentences.arrow    text · document · position · domain · indexed, in the order of the raw text
+  texts.arrow        hashes of every document and distinct sentence, sorted, to recognise an input that is one
+  manifest.json      version, counts, sources and the hashes of the files
+  index/             the vectors (see retrieve/index.py)
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Corpus:
 
     def domain(self, row: int) -> str:
         """The domain a row belongs to."""
-        return self.domains[self.table["domain"][row].as_py()]
+        return self.domains[int(self.table["domain"][row].as_py())]
 
     def sentence(self, row: int) -> Sentence:
         """A row with all that is known of it."""
@@ -190,7 +190,9 @@ def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool 
         elif (small if verify is None else verify) and file_hash(path) != entry["sha256"]:
             problem = "has other contents than when it was written"
         if problem:
-            raise CorpusDamagedError(f"{path} {problem}", hint="copy the folder again from its source, or build it anew")
+            raise CorpusDamagedError(
+                f"{path} {problem}", hint="copy the folder again from its source, or build it anew"
+            )
 
 
 def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -26,7 +26,10 @@ class Label:
         object.__setattr__(self, "words", " ".join((self.words or self.name).split()))
         object.__setattr__(self, "synonyms", tuple(" ".join(s.split()) for s in self.synonyms))
         if not self.name.strip() or not self.words or not all(self.synonyms):
-            raise LabelError(f"the label {self.name!r} has an empty name, words or synonym", hint="give it at least a letter")
+            raise LabelError(
+                f"the label {self.name!r} has an empty name, words or synonym",
+                hint="give it at least a letter",
+            )
         if "\0" in self.name + self.words + "".join(self.synonyms):
             raise LabelError(f"the label {self.name!r} holds a NUL byte", hint="take it out")
 
@@ -48,7 +51,10 @@ class Labels:
                 f"{len(self.items)} label{'' if len(self.items) == 1 else 's'} given; at least two are needed",
                 hint="name them all, e.g. --labels terrible,great",
             )
-        for kind, values in (("name", self.names), ("words", [label.words.casefold() for label in self.items])):
+        for kind, values in (
+            ("name", self.names),
+            ("words", [label.words.casefold() for label in self.items]),
+        ):
             twice = sorted({value for value in values if values.count(value) > 1})
             if twice:
                 raise LabelError(
@@ -64,7 +70,10 @@ class Labels:
         if isinstance(value, Path) or (isinstance(value, str) and value.endswith(".toml")):
             return read_labels(Path(value))
         if isinstance(value, str):
-            raise LabelError(f"labels is the text {value!r}", hint='give a list, e.g. ["terrible", "great"], or a labels.toml')
+            raise LabelError(
+                f"labels is the text {value!r}",
+                hint='give a list, e.g. ["terrible", "great"], or a labels.toml',
+            )
         if isinstance(value, Mapping):
             return cls(tuple(Label(str(name), synonyms=_listed(synonyms)) for name, synonyms in value.items()))
         if isinstance(value, Sequence) or hasattr(value, "tolist"):
@@ -116,9 +125,13 @@ def read_labels(path: Path) -> Labels:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise LabelError(f"there is no file {path}", hint="draft one: zicl labels suggest terrible,great -o labels.toml") from error
+        raise LabelError(
+            f"there is no file {path}", hint="draft one: zicl labels suggest terrible,great -o labels.toml"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise LabelError(f"{path} is not TOML: {error}", hint="see the output of zicl labels suggest for its form") from error
+        raise LabelError(
+            f"{path} is not TOML: {error}", hint="see the output of zicl labels suggest for its form"
+        ) from error
     entries = table.get("label")
     if set(table) != {"label"} or not isinstance(entries, list):
         raise LabelError(f"{path}: expected [[label]] entries and nothing else, found {', '.join(table) or 'nothing'}")

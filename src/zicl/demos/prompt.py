@@ -105,9 +105,7 @@ class PromptBuilder:
         prefix = start
         for number, (opening, following) in enumerate(kept):
             prefix = prefix + (opening if number == 0 else following)
-        return Prompt(
-            prefix, stem, branches, len(kept), len(blocks) - len(kept), demos_cut, input_cut
-        )
+        return Prompt(prefix, stem, branches, len(kept), len(blocks) - len(kept), demos_cut, input_cut)
 
     def _start(self) -> Segment:
         if not self.bos:
@@ -151,7 +149,10 @@ class PromptBuilder:
         """Each demonstration twice: as the first of the prompt, and following another."""
         blocks, shortened = [], 0
         for demo in demos:
-            block = self._demo("", demo.text, demo.words), self._demo(self.template.separator, demo.text, demo.words)
+            block = (
+                self._demo("", demo.text, demo.words),
+                self._demo(self.template.separator, demo.text, demo.words),
+            )
             if len(block[0]) > self.limits.per_demo:
                 block, shortened = self._cut_demo(demo), shortened + 1
             blocks.append(block)

@@ -75,7 +75,8 @@ def complete_synonyms(labels: Labels, *, index: Any, lm: LanguageModel, offline:
     if missing:
         raise SynonymError(
             f"no synonym good enough was found for: {', '.join(missing)}",
-            hint="name one for each: " + " ".join(f"--synonyms {name!r}=…" for name in missing)
+            hint="name one for each: "
+            + " ".join(f"--synonyms {name!r}=…" for name in missing)
             + " (in Python: labels={name: synonym}), or use the method 'naive', which needs none",
         )
     return labels.with_synonyms({label.name: label.synonyms or known[label.name] for label in labels})
@@ -90,7 +91,9 @@ def suggest(
     for label in labels:
         if label.synonyms:
             continue
-        usable = [c for c in words[label.name] if _is_other_word(c.word, labels) and not _is_shared(c.word, label, words)]
+        usable = [
+            c for c in words[label.name] if _is_other_word(c.word, labels) and not _is_shared(c.word, label, words)
+        ]
         result[label.name] = _rank(label, usable, labels, encoder, lm)[:most]
     return _distinct(result)
 
@@ -129,7 +132,9 @@ def _rank(
             continue
         gain = _LM_WEIGHT * min(max(likelier[number], 0.0), _LM_MOST)
         cost = _RELATION_COST * candidate.relation + _SENSE_COST * candidate.sense
-        ranked.append(Suggestion(phrases[number], float(own[number]) + gain - cost, float(own[number]), likelier[number]))
+        ranked.append(
+            Suggestion(phrases[number], float(own[number]) + gain - cost, float(own[number]), likelier[number])
+        )
     return sorted(ranked, key=lambda s: (-s.score, s.word))
 
 

@@ -60,7 +60,7 @@ def senses(word: str, *, offline: bool = False) -> list[Any]:
     reader = wordnet(offline)
     whole = reader.synsets(word.strip().replace(" ", "_").lower())
     if not whole and " " in word.strip():
-        whole = reader.synsets(word.split()[-1].lower())
+        whole = reader.synsets(word.rsplit(maxsplit=1)[-1].lower())
     return list(whole)[:_SENSES]
 
 

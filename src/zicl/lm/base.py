@@ -21,9 +21,13 @@ class LanguageModel(Protocol):
 
     name: str
     identity: str
-    tokenizer: Tokenizer
     context: int | None
     adds_bos: bool
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer prompts are written with."""
+        ...
 
     def score(self, prompts: Sequence[Prompt], progress: Progress | None = None) -> list[BranchScores]:
         """The log-likelihood of each scored token of each branch of each prompt."""

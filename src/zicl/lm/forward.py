@@ -78,9 +78,7 @@ class Forward:
             for row, p in enumerate(batch)
         ]
 
-    def _gather(
-        self, packed: Packed, hidden: torch.Tensor | None, last: torch.Tensor | None
-    ) -> list[BranchScores]:
+    def _gather(self, packed: Packed, hidden: torch.Tensor | None, last: torch.Tensor | None) -> list[BranchScores]:
         """Log-likelihoods at the places of one packed sequence; each distinct place is projected once."""
         wanted = sorted({place for rows in packed.places for row in rows for place in row})
         row_of = {place: row for row, place in enumerate(wanted)}
@@ -92,7 +90,7 @@ class Forward:
             parts.append(hidden[torch.tensor(own, device=hidden.device)])
         states = torch.cat(parts)
 
-        rows, targets, shape = [], [], []
+        rows, targets, shape = list[int](), list[int](), list[int]()
         for prompt_places, prompt_targets in zip(packed.places, packed.targets, strict=True):
             for place_row, target_row in zip(prompt_places, prompt_targets, strict=True):
                 rows += [row_of[place] for place in place_row]

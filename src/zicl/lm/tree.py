@@ -122,7 +122,9 @@ def _without_leaves(
         tokens=np.asarray(trie.tokens, dtype=np.int64)[keep],
         parents=np.where(kept_parents == ROOT, ROOT, number[kept_parents]),
         depths=np.asarray(trie.depths, dtype=np.int64)[keep],
-        places=tuple(tuple(tuple(ROOT if n == ROOT else int(number[n]) for n in row) for row in rows) for rows in places),
+        places=tuple(
+            tuple(tuple(ROOT if n == ROOT else int(number[n]) for n in row) for row in rows) for rows in places
+        ),
         targets=tuple(targets),
         offset=offset,
     )

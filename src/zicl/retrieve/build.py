@@ -84,6 +84,9 @@ def _write_index(kind: str, dimension: int, shards: list[Path], count: int, path
     if kind == "ivf":
         wanted = np.sort(rng(0, "ivf training").choice(count, vectors.training_size(count), replace=False))
         sample = np.concatenate(
-            [np.load(shard)[wanted[(wanted >= i * _SHARD) & (wanted < (i + 1) * _SHARD)] - i * _SHARD] for i, shard in enumerate(shards)]
+            [
+                np.load(shard)[wanted[(wanted >= i * _SHARD) & (wanted < (i + 1) * _SHARD)] - i * _SHARD]
+                for i, shard in enumerate(shards)
+            ]
         )
     vectors.write(kind, dimension, (np.load(shard) for shard in shards), sample, count, path)

@@ -26,5 +26,10 @@ class Diverse:
             if keep.take(hits[number].row):
                 chosen.append(number)
         if len(chosen) < k:
-            raise too_few(len(chosen), k, f"the pool holds {len(hits)}", "use a smaller k, a larger pool or a larger corpus")
+            raise too_few(
+                len(chosen),
+                k,
+                f"the pool holds {len(hits)}",
+                "use a smaller k, a larger pool or a larger corpus",
+            )
         return [Retrieved(hits[n].row, hits[n].row, hits[n].similarity) for n in sorted(chosen)]

@@ -51,7 +51,9 @@ class SentenceEncoder:
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One unit vector a text: sorted by the number of tokens, so that batches hold next to no padding."""
         if not self._is_plain():
-            vectors = self.model.encode(list(texts), batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False)
+            vectors = self.model.encode(
+                list(texts), batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False
+            )
             return np.asarray(vectors, dtype=np.float32)
         tokenizer = self.model.tokenizer
         tokens = tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length)["input_ids"]
@@ -97,7 +99,9 @@ def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: 
                 model = SentenceTransformer(place, device=device, local_files_only=local)
     except (OSError, ValueError) as error:
         if offline and not Path(place).is_dir():
-            raise OfflineError(f"the encoder {name!r} is not on this machine", hint="run once without --offline") from error
+            raise OfflineError(
+                f"the encoder {name!r} is not on this machine", hint="run once without --offline"
+            ) from error
         raise ModelNotFoundError(
             f"the encoder {name!r} could not be loaded: {str(error).splitlines()[0]}",
             hint="name a catalog model (zicl models list), a folder, or the id of a sentence-transformers model",
@@ -111,7 +115,11 @@ def _simcse(place: str, offline: bool) -> list[Any]:
     from transformers import AutoModel
 
     body = models.Transformer(place, max_seq_length=256, config_args={"local_files_only": offline})
-    width = body.get_embedding_dimension() if hasattr(body, "get_embedding_dimension") else body.get_word_embedding_dimension()
+    width = (
+        body.get_embedding_dimension()
+        if hasattr(body, "get_embedding_dimension")
+        else body.get_word_embedding_dimension()
+    )
     modules = [body, models.Pooling(width, pooling_mode="cls")]
     if "unsup" not in Path(place).name.lower():
         dense = models.Dense(width, width, activation_function=torch.nn.Tanh())

@@ -63,12 +63,21 @@ class Index:
     A handle: deep copies are the index itself.
     """
 
-    def __init__(self, corpus: Corpus, manifest: dict[str, Any], encoder: Encoder | None, *, offline: bool = False) -> None:
+    def __init__(
+        self, corpus: Corpus, manifest: dict[str, Any], encoder: Encoder | None, *, offline: bool = False
+    ) -> None:
         self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
         self._queries: dict[str, NDArray[np.float32]] = {}
 
     @classmethod
-    def open(cls, path: str | Path, *, encoder: Encoder | None = None, offline: bool = False, verify: bool | None = None) -> Index:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        encoder: Encoder | None = None,
+        offline: bool = False,
+        verify: bool | None = None,
+    ) -> Index:
         """Open a corpus that has an index; with ``encoder``, it must be the one it was built with."""
         corpus = Corpus.open(path, verify=verify)
         folder = corpus.path / FOLDER

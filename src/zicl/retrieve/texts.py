@@ -19,7 +19,11 @@ from zicl.retrieve.index import Index
 
 
 def index_texts(
-    texts: Sequence[str], *, encoder: str | Encoder = DEFAULT_ENCODER, offline: bool = False, report: Report = silent
+    texts: Sequence[str],
+    *,
+    encoder: str | Encoder = DEFAULT_ENCODER,
+    offline: bool = False,
+    report: Report = silent,
 ) -> Index:
     """Build, or find again, the corpus of ``texts``; every text is a document of its own."""
     model = load_encoder(encoder, offline=offline) if isinstance(encoder, str) else encoder

@@ -38,16 +38,16 @@ def make(kind: str, dimension: int, count: int, sample: NDArray[np.float32]) -> 
     """An empty index for ``count`` vectors; IVF learns its cells from ``sample``."""
     metric = faiss.METRIC_INNER_PRODUCT
     if kind == "hnsw":
-        index = faiss.IndexHNSWFlat(dimension, _HNSW_LINKS, metric)
-        index.hnsw.efConstruction = _HNSW_BUILD
-        return index
+        graph = faiss.IndexHNSWFlat(dimension, _HNSW_LINKS, metric)
+        graph.hnsw.efConstruction = _HNSW_BUILD
+        return graph
     if kind == "ivf":
         cells = max(1, min(int(4 * math.sqrt(count)), len(sample) // 39 or 1))
-        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, cells, metric)
-        index.cp.seed = 1234
-        index.train(sample)
-        index.nprobe = max(1, min(cells, int(math.sqrt(cells)) * 2))
-        return index
+        lists = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, cells, metric)
+        lists.cp.seed = 1234
+        lists.train(sample)
+        lists.nprobe = max(1, min(cells, int(math.sqrt(cells)) * 2))
+        return lists
     return faiss.IndexFlatIP(dimension)
 
 
@@ -56,7 +56,14 @@ def training_size(count: int) -> int:
     return min(count, int(4 * math.sqrt(count)) * _IVF_TRAIN_PER_LIST)
 
 
-def write(kind: str, dimension: int, parts: Iterable[NDArray[np.float32]], sample: NDArray[np.float32], count: int, path: Path) -> None:
+def write(
+    kind: str,
+    dimension: int,
+    parts: Iterable[NDArray[np.float32]],
+    sample: NDArray[np.float32],
+    count: int,
+    path: Path,
+) -> None:
     """Build an index from shards of vectors and write it."""
     index = make(kind, dimension, count, sample)
     for part in parts:
