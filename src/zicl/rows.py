@@ -19,21 +19,26 @@ from zicl.texts import check_text
 
 @dataclass(frozen=True)
 class Row:
-    """A text to classify, its id, and the other columns, which are kept."""
+    """A text to classify, its id, and all columns of the input, which are kept."""
 
     id: str
     text: str
-    others: dict[str, Any]
+    columns: dict[str, Any]
 
 
 def read_rows(path: str, *, text_column: str = "text", id_column: str | None = None) -> list[Row]:
-    """All rows of a file (or ``-``), checked: every text usable, every id there and once."""
+    """All rows of a file (or ``-``), checked: every text usable, every id there and once.
+
+    Without an ``id_column`` a column named ``id`` is used where there is one, else rows are numbered.
+    """
     kind = "txt" if path == "-" else detect_format(path)
     if path != "-" and not Path(path).is_file():
         raise TextError(f"there is no file {path}", hint="check the path")
     if kind is None:
         raise TextError(f"{path}: a file of this kind cannot be read", hint="expected .csv, .jsonl, .parquet or .txt")
     records = _parquet(path) if kind == "parquet" else list(_records(Source(path, "", kind), kind))
+    if id_column is None and records and all(isinstance(r, dict) and "id" in r for r in records):
+        id_column = "id"
     rows = [_row(record, number, path, text_column, id_column) for number, record in enumerate(records, start=1)]
     if not rows:
         raise TextError(f"{path} holds no rows", hint="check the file")
@@ -85,9 +90,10 @@ def _row(record: Any, number: int, path: str, text_column: str, id_column: str |
                 hint=f"name it with {option}; there are: {', '.join(map(str, record))}",
             )
     text = check_text(record[text_column], f"{name}, row {number}, column {text_column!r},")
-    identity = str(number) if id_column is None else str(record[id_column])
-    others = {str(key): value for key, value in record.items() if key not in (text_column, id_column)}
-    return Row(identity, text, others)
+    columns = {str(key): value for key, value in record.items()}
+    if id_column is None:
+        return Row(str(number), text, {"id": str(number), **columns})
+    return Row(str(record[id_column]), text, columns)
 
 
 class Output:
@@ -96,8 +102,8 @@ class Output:
     Beside it stands ``.NAME.zicl.json`` with the settings and the size of the last whole chunk.
     """
 
-    def __init__(self, path: Path, settings: dict[str, Any], *, overwrite: bool = False) -> None:
-        self.path, self._note = path, path.with_name(f".{path.name}.zicl.json")
+    def __init__(self, path: Path, settings: dict[str, Any], id_column: str, *, overwrite: bool = False) -> None:
+        self.path, self._id, self._note = path, id_column, path.with_name(f".{path.name}.zicl.json")
         self._kind = detect_format(path.name)
         if self._kind not in ("csv", "jsonl"):
             raise UsageError(
@@ -138,10 +144,10 @@ class Output:
         with self.path.open(encoding="utf-8", newline="") as stream:
             if self._kind == "csv":
                 rows: Iterable[dict[str, Any]] = csv.DictReader(stream)
-                self.done = {row["id"] for row in rows}
+                self.done = {row[self._id] for row in rows}
                 self._columns = list(getattr(rows, "fieldnames", None) or [])
             else:
-                self.done = {str(json.loads(line)["id"]) for line in stream}
+                self.done = {str(json.loads(line)[self._id]) for line in stream}
 
     def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Append a chunk, whole, and note that it is there."""
@@ -149,7 +155,7 @@ class Output:
             return
         with storage_errors(self.path), self.path.open("ab") as stream:
             stream.write(self._encode(records).encode("utf-8"))
-        self.done |= {str(record["id"]) for record in records}
+        self.done |= {str(record[self._id]) for record in records}
         self._save_note()
 
     def _encode(self, records: Sequence[dict[str, Any]]) -> str:

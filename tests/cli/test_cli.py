@@ -117,7 +117,8 @@ def test_files_keep_their_columns(run, options, tmp_path, kind):
     assert "least certain:" in err
     with target.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert [row["id"] for row in rows] == [f"r{n}" for n in range(18)]
+    assert [row["key"] for row in rows] == [f"r{n}" for n in range(18)]
+    assert rows[0]["body"].endswith("Take 0.")
     assert {row["team"] for row in rows} == {"north"}
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Rows are scored and written in these groups, counted from the file's first row: a resumed run forms the same ones.
 _CHUNK = 16
 _LEAST_CERTAIN = 5
-_COLUMNS = {"id", "text", "label", "probability", "margin", "demonstrations", "input_cut"}
+_COLUMNS = {"label", "probability", "margin", "demonstrations", "input_cut"}
 
 
 @takes_choice
@@ -38,7 +38,9 @@ def classify(
         str | None, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of texts.")
     ] = None,
     text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
-    id_column: Annotated[str | None, typer.Option(help="The column that names a row; else its number.")] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="The column that names a row. [id, else the row's number]")
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A .csv or .jsonl file; one that is partly done is finished."),
@@ -64,7 +66,7 @@ def classify(
     if save is not None:
         classifier.save(save)
         say(f"saved as {save}")
-    target = _output(output, classifier, overwrite)
+    target = _output(output, classifier, id_column or "id", overwrite)
     results = list(_run(classifier, rows, target, json_output=json_output))
     if target is None and not json_output:
         _table(results)
@@ -80,7 +82,10 @@ def _rows(texts: list[str] | None, file: str | None, text_column: str, id_column
     if file is not None:
         return read_rows(file, text_column=text_column, id_column=id_column)
     if texts and texts != ["-"]:
-        return [Row(str(n), check_text(text, f"text {n}"), {}) for n, text in enumerate(texts, start=1)]
+        return [
+            Row(str(n), check_text(text, f"text {n}"), {"id": str(n), "text": text})
+            for n, text in enumerate(texts, start=1)
+        ]
     if not texts and sys.stdin.isatty():
         raise UsageError(
             "no text was given", hint="zicl classify 'some text' …, --file texts.csv, or - for standard input"
@@ -90,14 +95,14 @@ def _rows(texts: list[str] | None, file: str | None, text_column: str, id_column
 
 def _check_columns(rows: Sequence[Row]) -> None:
     """The output keeps the input's columns and adds its own: no two may have one name."""
-    clash = sorted({name for row in rows for name in row.others} & _COLUMNS)
+    clash = sorted({name for row in rows for name in row.columns} & _COLUMNS)
     if clash:
         raise UsageError(
             f"the input has columns that the output needs: {', '.join(clash)}", hint="rename them in the input"
         )
 
 
-def _output(path: Path | None, classifier: ZICLClassifier, overwrite: bool) -> Output | None:
+def _output(path: Path | None, classifier: ZICLClassifier, id_column: str, overwrite: bool) -> Output | None:
     from zicl.rows import Output
 
     if path is None:
@@ -110,7 +115,7 @@ def _output(path: Path | None, classifier: ZICLClassifier, overwrite: bool) -> O
         "seed": classifier.seed,
         **{name: value.model_dump(mode="json") for name, value in classifier.settings_.items()},
     }
-    target = Output(path, settings, overwrite=overwrite)
+    target = Output(path, settings, id_column, overwrite=overwrite)
     if target.done:
         say(f"{len(target.done):,} rows are in {path} already and stay as they are")
     return target
@@ -156,7 +161,7 @@ def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:
 
 def _record(row: Row, result: Result) -> dict[str, Any]:
     prompt = result.prepared.prompt
-    record: dict[str, Any] = {"id": row.id, **row.others, "text": row.text}
+    record: dict[str, Any] = dict(row.columns)
     record |= {
         "label": result.label,
         "probability": round(result.probabilities[result.label], 6),

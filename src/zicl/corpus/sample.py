@@ -18,7 +18,7 @@ class BottomSample:
 
     >>> sample = BottomSample(2, seed=0, domain="d")
     >>> offered = [p for n in range(100) if (p := sample.offer(n)) is not None]
-    >>> sum(sample.keeps(np.array(offered, dtype=np.uint64)))
+    >>> int(sample.keeps(np.array(offered, dtype=np.uint64)).sum())
     2
     """
 

@@ -1,0 +1,193 @@
+"""Scoring speed as ratios, all in one run on the same real prompts (k = 16) of the default model.
+
+    python benchmarks/score.py            # a table
+    python benchmarks/score.py --json     # {"direct": {"2": {"vs_padded": …, "vs_lm_eval": …, "of_limit": …}, …
+
+Peers, on the same token ids: the authors' way (every label a row padded to 1,024 tokens, all logits);
+lm-evaluation-harness (batch size 1, and the best of 4 and 8). The limit is the machine's measured float32
+matrix-multiply rate times the operations of the distinct tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from machine import Watch, best_of, matmul_rate, verdict
+
+LABEL_SETS = {
+    "2": ["terrible", "great"],
+    "5": ["terrible", "bad", "okay", "good", "great"],
+}
+PADDED_TO = 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--prompts", type=int, default=8)
+    parser.add_argument("--padded", type=int, default=3, help="prompts scored the authors' way, which is slow")
+    parser.add_argument("--shared", type=int, default=64, help="inputs that share their demonstrations")
+    arguments = parser.parse_args()
+
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    from zicl.examples import example_index, reviews
+    from zicl.lm.load import load_lm
+
+    lm = load_lm(offline=True)
+    index = example_index()
+    texts = [text for text, _ in reviews("rotten_tomatoes")][:: 8530 // arguments.shared][: arguments.shared]
+    rates, others, result = [matmul_rate()], 0.0, {}
+    for inference in ("direct", "channel"):
+        result[inference] = {}
+        for name, labels in LABEL_SETS.items():
+            row, load = measure(lm, index, labels, inference, texts, rates[0], arguments)
+            result[inference][name] = row
+            others = max(others, load)
+            say(f"{inference} {name} labels: {row}")
+    rates.append(matmul_rate())
+    result["machine"] = {
+        "gflops_before": round(rates[0] / 1e9, 1),
+        "gflops_after": round(rates[1] / 1e9, 1),
+        "threads": arguments.threads,
+        "other_load": round(others, 3),
+        "verdict": verdict(max(others, abs(rates[0] / rates[1] - 1) / 2)),
+    }
+    print(json.dumps(result, indent=2) if arguments.json else table(result))
+
+
+def measure(lm: Any, index: Any, labels: list[str], inference: str, texts: list[str], rate: float, options: Any) -> Any:
+    """One cell of the table."""
+    prompts = prepare(lm, index, labels, inference, texts[: options.prompts], "z-icl")
+    shared = prepare(lm, index, labels, inference, texts, "random-inputs")
+    ours = best_of(lambda: lm.score(prompts))
+    ours_shared = best_of(lambda: lm.score(shared), 2)
+    padded = best_of(lambda: authors_way(lm, prompts[: options.padded]), 1)
+    padded_shared = best_of(lambda: authors_way(lm, shared[: options.padded]), 1)
+    one, batched, best_size = lm_eval_times(lm, prompts)
+    each, each_shared = ours.seconds / len(prompts), ours_shared.seconds / len(shared)
+    limit = sum(operations(lm, prompt) for prompt in prompts) / rate / len(prompts)
+    row = {
+        "vs_padded": round(padded.seconds / options.padded / each, 2),
+        "vs_padded_shared": round(padded_shared.seconds / options.padded / each_shared, 2),
+        "vs_lm_eval": round(min(one.seconds, batched.seconds) / len(prompts) / each, 2),
+        "vs_lm_eval_1": round(one.seconds / len(prompts) / each, 2),
+        "lm_eval_best_batch": best_size,
+        "of_limit": round(limit / each, 3),
+        "seconds": round(each, 3),
+        "seconds_shared": round(each_shared, 4),
+        "tokens": round(sum(distinct(p) for p in prompts) / len(prompts)),
+        "peak_mb": {"zicl": round(ours.peak_mb), "padded": round(padded.peak_mb), "lm_eval": round(batched.peak_mb)},
+    }
+    return row, max(w.others for w in (ours, ours_shared, padded, padded_shared, one, batched))
+
+
+def prepare(lm: Any, index: Any, labels: list[str], inference: str, texts: Sequence[str], method: str) -> list[Any]:
+    """Real prompts, as the classifier writes them."""
+    from zicl import Scoring, ZICLClassifier
+
+    pipeline = ZICLClassifier(index, labels, lm, method=method, scoring=Scoring(inference=inference)).fit().pipeline_
+    return [pipeline.prepare(text).prompt for text in texts]
+
+
+def authors_way(lm: Any, prompts: Sequence[Any]) -> list[list[float]]:
+    """Every label a row of its own, padded to 1,024 tokens, all logits of all of them."""
+    import torch
+
+    scores = []
+    with torch.inference_mode():
+        for prompt in prompts:
+            rows = [prompt.tokens(i) for i in range(len(prompt.branches))]
+            width = max(PADDED_TO, *map(len, rows))
+            ids = torch.tensor([[*row, *([0] * (width - len(row)))] for row in rows])
+            mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+            logits = lm.forward.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+            losses = torch.nn.functional.cross_entropy(
+                logits[:, :-1].reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1), reduction="none"
+            ).view(len(rows), -1)
+            scores.append(
+                [
+                    -float(losses[i, len(row) - len(b.scored) - 1 : len(row) - 1].sum())
+                    for i, (row, b) in enumerate(zip(rows, prompt.branches, strict=True))
+                ]
+            )
+    return scores
+
+
+def lm_eval_times(lm: Any, prompts: Sequence[Any]) -> tuple[Watch, Watch, int]:
+    """lm-evaluation-harness on the same token ids: batch size 1, and the best of 4 and 8; scores are compared."""
+    import logging
+
+    logging.disable(logging.WARNING)
+    from lm_eval.models.huggingface import HFLM
+
+    asked = [
+        (
+            ("", ""),
+            list(prompt.prefix.tokens + prompt.stem.tokens + branch.given.tokens),
+            list(branch.scored.tokens),
+        )
+        for prompt in prompts
+        for branch in prompt.branches
+    ]
+    times = {}
+    for size in (1, 4, 8):
+        peer = HFLM(pretrained=lm.forward.model, tokenizer=lm.tokenizer._tokenizer, batch_size=size)
+        found: list[Any] = []
+        times[size] = best_of(
+            lambda peer=peer, found=found: found.extend(peer._loglikelihood_tokens(asked, disable_tqdm=True)), 1
+        )
+        ours = [float(row.sum()) for rows in lm.score(prompts) for row in rows]
+        worst = max(abs(a - b) for a, (b, _) in zip(ours, found, strict=True))
+        if worst > 1e-2:
+            raise SystemExit(f"lm_eval disagrees by {worst}: the comparison would mean nothing")
+    best = min((4, 8), key=lambda size: times[size].seconds)
+    return times[1], times[best], best
+
+
+def distinct(prompt: Any) -> int:
+    """Tokens that are fed when every shared one is fed once."""
+    from zicl.lm.tree import pack
+
+    return len(pack([prompt]))
+
+
+def operations(lm: Any, prompt: Any) -> float:
+    """Multiply-adds, twice, of the distinct tokens: layers, attention to ancestors, projection of scored places."""
+    from zicl.lm.tree import pack
+
+    config, tree = lm.forward.config, pack([prompt])
+    head = lm.forward.head.weight.numel()
+    embeddings = lm.forward.model.get_input_embeddings().weight.numel()
+    body = sum(p.numel() for p in lm.forward.model.parameters()) - embeddings
+    if lm.forward.head.weight is not lm.forward.model.get_input_embeddings().weight:
+        body -= head
+    seen = float((tree.positions + 1).sum())
+    width = config.num_attention_heads * config.head_dim
+    places = {place for rows in tree.places for row in rows for place in row}
+    return 2 * (body * len(tree) + 2 * seen * width * config.num_hidden_layers + head * len(places))
+
+
+def table(result: dict[str, Any]) -> str:
+    """The figures for people."""
+    names = ("vs_padded", "vs_padded_shared", "vs_lm_eval_1", "vs_lm_eval", "of_limit", "seconds", "seconds_shared")
+    lines = ["| inference, labels | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    for inference in ("direct", "channel"):
+        for labels, row in result[inference].items():
+            lines.append(f"| {inference}, {labels} | " + " | ".join(str(row[name]) for name in names) + " |")
+    return "\n".join([*lines, "", json.dumps(result["machine"])])
+
+
+def say(text: str) -> None:
+    """Progress, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The README's code runs, the command line's help is what the docs say, and examples in docstrings hold."""
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import zicl
+from tests.conftest import DOCUMENTS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder as the README assumes it: reviews/*.txt and tickets.csv; and a cache with the fetched models."""
+    from zicl.catalog import get_asset
+
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "reviews").mkdir()
+    for number, text in enumerate(DOCUMENTS):
+        (folder / "reviews" / f"{number}.txt").write_text(text)
+    (folder / "tickets.csv").write_text("id,text\n1,The soup was cold.\n2,She sang well.\n")
+    (folder / "home").mkdir()
+    (folder / "home" / "assets").symlink_to(get_asset("wordnet").folder.parent)
+    return folder
+
+
+def environment(place):
+    programs = str(Path(sys.executable).parent)
+    return {**os.environ, "ZICL_HOME": str(place / "home"), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.mark.real
+def test_the_readmes_python(place):
+    code = "\n".join(blocks("python"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=place, env=environment(place), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "demonstrations in the prompt" in done.stdout
+    assert (place / "film-direct.zicl-clf").is_dir()
+
+
+@pytest.mark.real
+def test_the_readmes_shell(place):
+    for block in blocks("sh"):
+        done = subprocess.run(
+            ["bash", "-euc", block], cwd=place, env=environment(place), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+    assert len((place / "labelled.csv").read_text().splitlines()) == 3
+
+
+def test_the_readme_names_only_files_that_exist():
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
+        assert (ROOT / target).is_file(), target
+
+
+def options(page):
+    """The options each section names: how they are laid out is the terminal library's business."""
+    sections = re.findall(r"## (zicl[ a-z]*)\n(.*?)(?=\n## |\Z)", page, re.DOTALL)
+    return {title: sorted(set(re.findall(r"--[a-z][a-z-]+", text))) for title, text in sections}
+
+
+def test_the_help_in_the_docs_is_the_programs():
+    """``python docs/make_cli.py`` writes the page anew."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        page = importlib.import_module("make_cli").page()
+    finally:
+        sys.path.pop(0)
+    written = options((ROOT / "docs" / "CLI.md").read_text(encoding="utf-8"))
+    assert written == options(page)
+    assert "--labels" in written["zicl classify"]
+
+
+MODULES = [m.name for m in pkgutil.walk_packages(zicl.__path__, "zicl.")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
