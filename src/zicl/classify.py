@@ -149,7 +149,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"the method {self.method!r} needs a corpus to take its {retrieval.k} demonstrations from",
                 hint="give the path of a corpus (zicl corpus build), or use method='no-demos'",
             )
-        index = self.index if isinstance(self.index, Index) else Index.open(self.index, offline=self.offline)
+        index = self.index if isinstance(self.index, Index) else _opened(Path(self.index), self.offline)
         if retrieval.include_fit_texts and texts is not None:
             return JointIndex(index, index_texts(check_texts(texts), encoder=index.encoder, offline=self.offline))
         return index
@@ -205,6 +205,17 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.no_validation = True
         tags.requires_fit = True
         return tags
+
+
+def _opened(path: Path, offline: bool) -> Index:
+    """The last index is kept as long as its folder stays as it is: its encoder and its answers stay with it."""
+    notes = [path / "manifest.json", path / "index" / "manifest.json"]
+    return _opened_as(path.resolve(), tuple(n.stat().st_mtime_ns for n in notes if n.exists()), offline)
+
+
+@lru_cache(maxsize=1)
+def _opened_as(path: Path, stamp: tuple[int, ...], offline: bool) -> Index:
+    return Index.open(path, offline=offline)
 
 
 @lru_cache(maxsize=1)

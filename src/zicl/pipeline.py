@@ -17,6 +17,8 @@ from zicl.retrieve.base import Query, Retrieved, Retriever
 from zicl.retrieve.index import Searchable
 from zicl.retrieve.random import SHARED_ITEM, Random
 
+_REMEMBERED = 65_536
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -49,7 +51,14 @@ class Pipeline:
         """The rows for one text, nearest first."""
         if self.k == 0 or self.index is None or self.retriever is None:
             return []
-        return self.retriever.retrieve(self.index, Query(text, self.seed), self.k)
+        query, memory = Query(text, self.seed), getattr(self.index, "found", {})
+        key = (self.retriever, query, self.k)
+        if key not in memory:
+            if len(memory) >= _REMEMBERED:
+                memory.pop(next(iter(memory)))
+            memory[key] = self.retriever.retrieve(self.index, query, self.k)
+        found: list[Retrieved] = memory[key]
+        return found
 
     def _demonstrations(self, text: str) -> list[Shown]:
         """Farthest first: the nearest demonstration stands next to the test input."""

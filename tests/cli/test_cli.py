@@ -69,6 +69,16 @@ def test_index_build_replaces_the_index(run, corpus, encoder_folder):
     assert "hnsw" in run("corpus", "info", corpus)[2]
 
 
+def test_a_build_interrupted_before_its_index_goes_on_with_it(run, jsonl, tmp_path, encoder_folder):
+    assert run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--index", "none")[0] == 0
+    code, _, err = run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--encoder", encoder_folder)
+    assert code == 0
+    assert "going on with its index" in err
+    code, _, err = run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--encoder", encoder_folder)
+    assert code == 1
+    assert "exists already" in err
+
+
 def test_classify_texts(run, options):
     code, out, err = run("classify", "The soup was cold.", "A bold film.", *options)
     assert code == 0, err

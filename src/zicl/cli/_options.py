@@ -150,8 +150,9 @@ def parse_template(text: str) -> str | tuple[str, str]:
 
 
 def go_offline() -> None:
-    """Keep the libraries underneath from asking the hub; they read these before they are imported."""
+    """Rule the network out, here and in the libraries underneath, which read these when they are imported."""
     import os
 
+    os.environ["ZICL_OFFLINE"] = "1"
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TRANSFORMERS_OFFLINE"] = "1"

@@ -13,6 +13,8 @@ from zicl.cli._progress import bars, say
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
+    from zicl.corpus.build import BuildOptions
+    from zicl.corpus.sources import Source
     from zicl.corpus.store import Corpus
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -59,7 +61,7 @@ def build(
         domains.setdefault(name, []).append(path)
     sources = find_sources(paths or [], domains, kind=kind_of_file)
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
-    corpus = _unfinished(output, overwrite, kind)
+    corpus = None if overwrite or kind == "none" else _unfinished(output, sources, options)
     with bars() as report:
         if corpus is None:
             corpus = build_corpus(sources, output, options, overwrite=overwrite, report=report)
@@ -72,15 +74,21 @@ def build(
     _summary(corpus.manifest, str(output))
 
 
-def _unfinished(output: Path, overwrite: bool, kind: str) -> Corpus | None:
-    """A corpus whose text was finished but whose embedding was interrupted: it goes on with the embedding."""
-    from zicl.corpus.store import Corpus
+def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> Corpus | None:
+    """The corpus of these sources whose text is finished and whose index is not, after an interruption."""
+    from dataclasses import asdict
+
+    from zicl.corpus.store import MANIFEST, Corpus
     from zicl.retrieve.build import FOLDER
 
-    if overwrite or kind == "none" or not (output / f"{FOLDER}.partial").is_dir():
+    if not (output / MANIFEST).is_file() or (output / FOLDER).is_dir():
+        return None
+    corpus = Corpus.open(output)
+    same = [s["name"] for s in corpus.manifest["sources"]] == [s.name for s in sources]
+    if not same or corpus.manifest["options"] != {k: v for k, v in asdict(options).items() if k != "encoding"}:
         return None
     say(f"{output} has its text; going on with its index")
-    return Corpus.open(output)
+    return corpus
 
 
 def _summary(manifest: dict[str, Any], name: str) -> None:

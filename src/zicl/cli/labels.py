@@ -51,7 +51,7 @@ def suggest(
         found = (
             {}
             if known or not missing
-            else find(chosen, load_encoder(encoder, offline=offline), load_lm(lm, offline=offline))
+            else find(chosen, load_encoder(encoder, offline=offline), load_lm(lm, offline=offline), offline=offline)
         )
     words = {name: [options[0].word] for name, options in found.items() if options}
     if known:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -156,6 +157,12 @@ def _read(sources: Sequence[Source], options: BuildOptions, partial: Path, state
     split = get_splitter(options.splitter)
     samples = _samples(sources, options, partial, state)
     total = sum(source.size for source in sources) or None
+    begun, already = time.monotonic(), state.sentences
+
+    def note() -> str:
+        rate = (state.sentences - already) / max(time.monotonic() - begun, 1e-9)
+        return f"{state.sentences:,} sentences, {rate:,.0f}/s"
+
     before = sum(source.size for source in sources[: state.source])
     while state.source < len(sources):
         source = sources[state.source]
@@ -169,10 +176,10 @@ def _read(sources: Sequence[Source], options: BuildOptions, partial: Path, state
             state.sentences += len(shard.texts)
             state.blocks, state.documents = blocks, documents
             write_json(partial / "state.json", asdict(state))
-            report("reading", before + reader.consumed, total, f"{state.sentences:,} sentences")
+            report("reading", before + reader.consumed, total, note())
         before += source.size
         state.source, state.blocks = state.source + 1, 0
-        report("reading", before, total, f"{state.sentences:,} sentences")
+        report("reading", before, total, note())
     write_json(partial / "state.json", asdict(state))
 
 

@@ -36,7 +36,7 @@ class Retrieved:
 
 
 class Retriever(Protocol):
-    """Finds exactly ``k`` rows for a query, nearest first."""
+    """Finds exactly ``k`` rows for a query, nearest first. A frozen value: what it found is remembered by it."""
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, or an error."""

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from zicl._files import read_json
 from zicl._random import stable_hash
 from zicl.corpus.store import Corpus, Sentence, check_files
-from zicl.exceptions import EncoderMismatchError, IndexMissingError
+from zicl.exceptions import CorpusVersionError, EncoderMismatchError, IndexMissingError
 from zicl.retrieve import vectors
-from zicl.retrieve.build import FOLDER, MANIFEST, ROWS, VECTORS
+from zicl.retrieve.build import FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
 from zicl.retrieve.encoder import Encoder, load_encoder
 
 _FIRST_FETCH = 64
@@ -68,6 +68,8 @@ class Index:
     ) -> None:
         self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
         self._queries: dict[str, NDArray[np.float32]] = {}
+        # What retrieval methods found, so that changing only the labels searches nothing again.
+        self.found: dict[Any, Any] = {}
 
     @classmethod
     def open(
@@ -84,6 +86,11 @@ class Index:
         if not (folder / MANIFEST).is_file():
             raise IndexMissingError(f"{path} has text but no index", hint=f"zicl index build {path}")
         manifest = read_json(folder / MANIFEST)
+        if manifest["format"] != FORMAT:
+            raise CorpusVersionError(
+                f"the index of {path} has format {manifest['format']}; this version of zicl reads format {FORMAT}",
+                hint=f"zicl index build {path}",
+            )
         check_files(folder, manifest["files"], verify=verify)
         if manifest["corpus"] != corpus.hash:
             raise IndexMissingError(f"the index of {path} belongs to other text", hint=f"zicl index build {path}")
