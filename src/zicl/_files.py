@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 import platformdirs
 
 from zicl.exceptions import StorageError
+
+_HARDLY_ANYTHING = 1 << 20
 
 
 def home() -> Path:
@@ -25,14 +28,20 @@ def home() -> Path:
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
     """Turn what the operating system says about a full disk or a read-only folder into our error."""
+    full = StorageError(
+        f"the disk is full: {path} could not be written",
+        hint="free some space, or point ZICL_HOME or the output to another disk; then run it again",
+    )
     try:
         yield
+    except RuntimeError as error:
+        # FAISS and safetensors have errors of their own for a failed write.
+        if _free(path) < _HARDLY_ANYTHING:
+            raise full from error
+        raise
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise StorageError(
-                f"the disk is full: {path} could not be written",
-                hint="free some space, or point ZICL_HOME or the output to another disk; then run it again",
-            ) from error
+            raise full from error
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise StorageError(
                 f"{path} cannot be written: {error.strerror}",
@@ -41,17 +50,54 @@ def storage_errors(path: Path) -> Iterator[None]:
         raise
 
 
+def _free(path: Path) -> int:
+    existing = next(p for p in (path, *path.absolute().parents) if p.exists())
+    return shutil.disk_usage(existing).free
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path``, moved into place when the block ends well, else removed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """A temporary path beside ``path``, moved into place when the block ends well, else removed.
+
+    Of two processes that write the same folder the second to finish leaves the first one's in place:
+    folders written this way are named after their content.
+    """
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.tmp")
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield temporary
-            os.replace(temporary, path)
+            if not (path.is_dir() and temporary.is_dir()):
+                os.replace(temporary, path)
         finally:
             _remove(temporary)
+
+
+def move_in(folder: Path, target: Path) -> None:
+    """Put a finished folder in its place; one that is there is moved aside first and then removed."""
+    aside = None
+    if target.exists():
+        aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.old")
+        os.replace(target, aside)
+    os.replace(folder, target)
+    if aside is not None:
+        _remove(aside)
+
+
+@contextmanager
+def locked(folder: Path, message: str) -> Iterator[None]:
+    """Hold a lock inside a folder that only one process may work in."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise StorageError(message, hint="wait for it to end, or stop it") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _remove(path: Path) -> None:
@@ -73,18 +119,19 @@ def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - anything json 
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Read JSON."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """Read JSON, or say which file is damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StorageError(f"{path} is damaged: {error}", hint="remove it and make it again") from error
 
 
-def file_hash(path: Path, progress: Callable[[int], None] | None = None) -> str:
+def file_hash(path: Path) -> str:
     """The SHA-256 of a file, read in pieces."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while piece := stream.read(1 << 20):
             digest.update(piece)
-            if progress:
-                progress(len(piece))
     return digest.hexdigest()
 
 

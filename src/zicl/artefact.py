@@ -7,6 +7,7 @@ tickets.zicl-clf/
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,14 @@ from zicl._files import read_json, write_json, write_text, writing
 from zicl.classify import ZICLClassifier
 from zicl.config import Labelling, PromptSettings, Retrieval, Scoring
 from zicl.demos.labels import read_labels
-from zicl.exceptions import CorpusDamagedError, CorpusMissingError, ModelError, StorageError, UsageError
+from zicl.exceptions import (
+    CorpusDamagedError,
+    CorpusMissingError,
+    EncoderMismatchError,
+    ModelError,
+    StorageError,
+    UsageError,
+)
 from zicl.lm.base import LanguageModel
 from zicl.retrieve.index import Index
 
@@ -28,34 +36,51 @@ _SETTINGS = {"retrieval": Retrieval, "labelling": Labelling, "prompt": PromptSet
 
 
 def save(classifier: ZICLClassifier, path: str | Path) -> Path:
-    """Write a fitted classifier to a new folder."""
+    """Write a fitted classifier to a new folder; one that holds the very same is left as it is."""
     folder = Path(path)
+    content, labels = _content(classifier, folder), classifier.labels_.to_toml()
     if folder.exists():
+        if (folder / CLASSIFIER).is_file() and read_json(folder / CLASSIFIER) == json.loads(json.dumps(content)):
+            if (folder / LABELS).read_text(encoding="utf-8") == labels:
+                return folder
         raise StorageError(f"{folder} exists already", hint="choose another name, or remove it first")
-    index = classifier.index_
+    with writing(folder) as temporary:
+        temporary.mkdir(parents=True)
+        write_text(temporary / LABELS, labels)
+        write_json(temporary / CLASSIFIER, content)
+    return folder
+
+
+def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:
+    index, lm, corpus = classifier.index_, classifier.lm_, None
     if index is not None and not isinstance(index, Index):
         raise UsageError(
             "a classifier whose corpus was extended in memory cannot be saved",
             hint="build a corpus that holds those texts (zicl corpus build), and use that",
         )
-    corpus = None
     if index is not None:
-        relative = os.path.relpath(index.corpus.path.resolve(), folder.resolve())
-        corpus = {"path": relative, "hash": index.corpus.hash, "encoder": index.manifest["encoder"]}
-    content = {
+        corpus = {
+            "path": _seen_from(folder, index.corpus.path),
+            "hash": index.corpus.hash,
+            "encoder": index.manifest["encoder"],
+        }
+    name = lm.name
+    if Path(name.removeprefix("gguf:")).expanduser().exists():
+        place = _seen_from(folder, Path(name.removeprefix("gguf:")).expanduser())
+        name = f"gguf:{place}" if name.startswith("gguf:") else place
+    return {
         "format": FORMAT,
         "zicl": __version__,
         "corpus": corpus,
-        "lm": {"name": classifier.lm_.name, "identity": classifier.lm_.identity},
+        "lm": {"name": name, "local": name != lm.name, "revision": lm.revision, "identity": lm.identity},
         "method": classifier.method,
         "seed": classifier.seed,
         "settings": {name: value.model_dump() for name, value in classifier.settings_.items()},
     }
-    with writing(folder) as temporary:
-        temporary.mkdir(parents=True)
-        write_text(temporary / LABELS, classifier.labels_.to_toml())
-        write_json(temporary / CLASSIFIER, content)
-    return folder
+
+
+def _seen_from(folder: Path, path: Path) -> str:
+    return os.path.relpath(path.resolve(), folder.resolve())
 
 
 def load(
@@ -75,9 +100,9 @@ def load(
             f"{folder / CLASSIFIER}: {error}", hint="it was edited, or written by another version of zicl"
         ) from error
     classifier = ZICLClassifier(
-        _find_corpus(folder, content["corpus"], index),
+        _find_corpus(folder, content["corpus"], index, offline),
         read_labels(folder / LABELS),
-        lm or content["lm"]["name"],
+        lm or _find_lm(folder, content["lm"]),
         method=content["method"],
         seed=content["seed"],
         offline=offline,
@@ -105,7 +130,16 @@ def _read(folder: Path) -> dict[str, Any]:
     return content
 
 
-def _find_corpus(folder: Path, corpus: dict[str, Any] | None, given: str | Path | Index | None) -> Index | None:
+def _find_lm(folder: Path, lm: dict[str, Any]) -> str:
+    if not lm["local"]:
+        return str(lm["name"])
+    prefix = "gguf:" if lm["name"].startswith("gguf:") else ""
+    return prefix + str((folder.resolve() / lm["name"].removeprefix("gguf:")).resolve())
+
+
+def _find_corpus(
+    folder: Path, corpus: dict[str, Any] | None, given: str | Path | Index | None, offline: bool
+) -> Index | None:
     if corpus is None:
         return None
     if given is None:
@@ -116,11 +150,17 @@ def _find_corpus(folder: Path, corpus: dict[str, Any] | None, given: str | Path 
                 hint="say where it is now: zicl.load(…, index=…), or --corpus on the command line",
             )
         given = place
-    index = given if isinstance(given, Index) else Index.open(given)
+    index = given if isinstance(given, Index) else Index.open(given, offline=offline)
     if index.corpus.hash != corpus["hash"]:
         raise CorpusDamagedError(
             f"{index.corpus.path} is not the corpus {folder.name} was saved with",
             hint="find the corpus it was made on, or make the classifier again on this one",
+        )
+    if index.manifest["encoder"]["identity"] != corpus["encoder"]["identity"]:
+        raise EncoderMismatchError(
+            f"{folder.name} was saved on vectors of {corpus['encoder']['name']}, but {index.corpus.path} is indexed "
+            f"with {index.manifest['encoder']['name']}",
+            hint=f"zicl index build {index.corpus.path} --encoder {corpus['encoder']['name']}",
         )
     return index
 

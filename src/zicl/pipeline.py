@@ -15,7 +15,7 @@ from zicl.lm.base import BranchScores, LanguageModel, Progress
 from zicl.results import LabelScore, Prepared, Result, Shown
 from zicl.retrieve.base import Query, Retrieved, Retriever
 from zicl.retrieve.index import Searchable
-from zicl.retrieve.random import SHARED_ITEM, Random
+from zicl.retrieve.random import SHARED_ITEM
 
 _REMEMBERED = 65_536
 
@@ -51,7 +51,7 @@ class Pipeline:
         """The rows for one text, nearest first."""
         if self.k == 0 or self.index is None or self.retriever is None:
             return []
-        query, memory = Query(text, self.seed), getattr(self.index, "found", {})
+        query, memory = Query(text, self.seed), self.index.found
         key = (self.retriever, query, self.k)
         if key not in memory:
             if len(memory) >= _REMEMBERED:
@@ -66,7 +66,7 @@ class Pipeline:
         if not found or self.labeler is None or self.index is None:
             return []
         # Random inputs share one draw of labels, as they share their sentences.
-        key = SHARED_ITEM if isinstance(self.retriever, Random) else text
+        key = SHARED_ITEM if getattr(self.retriever, "shared", False) else text
         labels = self.labeler.label(len(found), self.seed, key)
         return [self._shown(item, label) for item, label in zip(found, labels, strict=True)][::-1]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zicl._files import read_json, storage_errors, write_json
+from zicl._files import read_json, storage_errors, text_hash, write_json
 from zicl.corpus.read import Reader
 from zicl.corpus.sources import Source, detect_format
 from zicl.exceptions import StorageError, TextError, UsageError
@@ -29,7 +30,8 @@ class Row:
 def read_rows(path: str, *, text_column: str = "text", id_column: str | None = None) -> list[Row]:
     """All rows of a file (or ``-``), checked: every text usable, every id there and once.
 
-    Without an ``id_column`` a column named ``id`` is used where there is one, else rows are numbered.
+    Without an ``id_column`` a column named ``id`` is used where there is one; else a row is named after its
+    text, so that a run on a longer file knows which rows are new.
     """
     kind = "txt" if path == "-" else detect_format(path)
     if path != "-" and not Path(path).is_file():
@@ -37,9 +39,11 @@ def read_rows(path: str, *, text_column: str = "text", id_column: str | None = N
     if kind is None:
         raise TextError(f"{path}: a file of this kind cannot be read", hint="expected .csv, .jsonl, .parquet or .txt")
     records = _parquet(path) if kind == "parquet" else list(_records(Source(path, "", kind), kind))
-    if id_column is None and records and all(isinstance(r, dict) and "id" in r for r in records):
+    if id_column is None and any(isinstance(record, dict) and "id" in record for record in records):
         id_column = "id"
     rows = [_row(record, number, path, text_column, id_column) for number, record in enumerate(records, start=1)]
+    if id_column is None:
+        rows = _named_by_text(rows)
     if not rows:
         raise TextError(f"{path} holds no rows", hint="check the file")
     seen: set[str] = set()
@@ -59,6 +63,7 @@ def _records(source: Source, kind: str) -> Iterable[Any]:
     if kind == "txt":
         return ({"text": line.rstrip("\r\n")} for line in lines)
     if kind == "csv":
+        csv.field_size_limit(1 << 30)
         return csv.DictReader(reader.lines_of_text(), delimiter="\t" if ".tsv" in source.path else ",")
     return (_json(line, number, source.name) for number, line in enumerate(lines, start=1))
 
@@ -91,9 +96,19 @@ def _row(record: Any, number: int, path: str, text_column: str, id_column: str |
             )
     text = check_text(record[text_column], f"{name}, row {number}, column {text_column!r},")
     columns = {str(key): value for key, value in record.items()}
-    if id_column is None:
-        return Row(str(number), text, {"id": str(number), **columns})
-    return Row(str(record[id_column]), text, columns)
+    return Row(str(number if id_column is None else record[id_column]), text, columns)
+
+
+def _named_by_text(rows: list[Row]) -> list[Row]:
+    """Ids from the texts; the second of two equal texts gets a number behind its id."""
+    seen: Counter[str] = Counter()
+    named = []
+    for row in rows:
+        name = f"{text_hash(row.text):016x}"
+        seen[name] += 1
+        identity = name if seen[name] == 1 else f"{name}-{seen[name]}"
+        named.append(Row(identity, row.text, {"id": identity, **row.columns}))
+    return named
 
 
 class Output:
@@ -102,17 +117,17 @@ class Output:
     Beside it stands ``.NAME.zicl.json`` with the settings and the size of the last whole chunk.
     """
 
-    def __init__(self, path: Path, settings: dict[str, Any], id_column: str, *, overwrite: bool = False) -> None:
-        self.path, self._id, self._note = path, id_column, path.with_name(f".{path.name}.zicl.json")
-        self._kind = detect_format(path.name)
-        if self._kind not in ("csv", "jsonl"):
+    def __init__(
+        self, path: Path, settings: dict[str, Any], columns: Sequence[str], id_column: str, *, overwrite: bool = False
+    ) -> None:
+        if path.suffix not in (".csv", ".jsonl"):
             raise UsageError(
-                f"{path}: results are written row by row, as .csv or .jsonl",
-                hint="end its name in one of them",
+                f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them"
             )
-        self._settings = settings
+        self.path, self._id, self._columns, self._settings = path, id_column, list(columns), settings
+        self._note = path.with_name(f".{path.name}.zicl.json")
         self.done: set[str] = set()
-        self._columns: list[str] = []
+        self.cut = 0
         if path.exists() and not overwrite:
             self._resume()
         else:
@@ -121,53 +136,62 @@ class Output:
     def _start(self) -> None:
         with storage_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            # The note first: a size of 0 is right whatever the file still holds when we are stopped here.
+            self._save_note(0)
             self.path.write_bytes(b"")
-        self._save_note()
 
     def _resume(self) -> None:
         if not self._note.is_file():
             raise StorageError(
-                f"{self.path} exists and was not written by zicl",
-                hint="choose another -o, or pass --overwrite",
+                f"{self.path} exists and was not written by zicl", hint="choose another -o, or pass --overwrite"
             )
         note = read_json(self._note)
-        if note["settings"] != self._settings:
-            changed = sorted(
-                k for k in {*note["settings"], *self._settings} if note["settings"].get(k) != self._settings.get(k)
-            )
+        before, now = note["settings"], self._settings
+        if before != now:
+            changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
             raise UsageError(
                 f"{self.path} was begun with other settings ({', '.join(changed)})",
                 hint="use the same ones, choose another -o, or pass --overwrite",
             )
+        self.cut = self.path.stat().st_size - note["bytes"]
+        if self.cut < 0:
+            raise StorageError(
+                f"{self.path} is shorter than when zicl last wrote to it", hint="restore it, or pass --overwrite"
+            )
         with storage_errors(self.path), self.path.open("r+b") as stream:
             stream.truncate(note["bytes"])
         with self.path.open(encoding="utf-8", newline="") as stream:
-            if self._kind == "csv":
-                rows: Iterable[dict[str, Any]] = csv.DictReader(stream)
-                self.done = {row[self._id] for row in rows}
-                self._columns = list(getattr(rows, "fieldnames", None) or [])
-            else:
+            if self.path.suffix == ".jsonl":
                 self.done = {str(json.loads(line)[self._id]) for line in stream}
+                return
+            csv.field_size_limit(1 << 30)
+            rows = csv.DictReader(stream)
+            self.done = {row[self._id] for row in rows}
+            if self.done and list(rows.fieldnames or []) != self._columns:
+                raise UsageError(f"{self.path} has other columns than this run would write", hint="choose another -o")
 
     def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Append a chunk, whole, and note that it is there."""
-        if not records:
-            return
-        with storage_errors(self.path), self.path.open("ab") as stream:
-            stream.write(self._encode(records).encode("utf-8"))
+        with storage_errors(self.path):
+            with self.path.open("ab") as stream:
+                stream.write(self._encode(records).encode("utf-8"))
+            self._save_note(self.path.stat().st_size)
         self.done |= {str(record[self._id]) for record in records}
-        self._save_note()
 
     def _encode(self, records: Sequence[dict[str, Any]]) -> str:
-        if self._kind == "jsonl":
-            return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        if self.path.suffix == ".jsonl":
+            return "".join(to_json(record) + "\n" for record in records)
         buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, self._columns or list(records[0]), extrasaction="raise", lineterminator="\n")
-        if not self._columns:
-            self._columns = list(records[0])
+        writer = csv.DictWriter(buffer, self._columns, lineterminator="\n")
+        if not self.done:
             writer.writeheader()
         writer.writerows(records)
         return buffer.getvalue()
 
-    def _save_note(self) -> None:
-        write_json(self._note, {"settings": self._settings, "bytes": self.path.stat().st_size})
+    def _save_note(self, size: int) -> None:
+        write_json(self._note, {"settings": self._settings, "bytes": size})
+
+
+def to_json(record: dict[str, Any]) -> str:
+    """One line of JSON; what JSON does not know (dates in a Parquet file) becomes text."""
+    return json.dumps(record, ensure_ascii=False, default=str)

@@ -17,6 +17,8 @@ def check_texts(values: Iterable[object]) -> list[str]:
         raise TextError(
             f"one text was given where a list was expected: {values[:60]!r}", hint="put it in a list: [text]"
         )
+    if hasattr(values, "columns"):
+        raise TextError("a table was given where a column of texts was expected", hint='name the column: df["text"]')
     return [check_text(value, f"row {number}") for number, value in enumerate(values)]
 
 

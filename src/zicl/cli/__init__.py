@@ -22,5 +22,5 @@ def main() -> None:
     except SystemExit as ending:
         if ending.code != _INTERRUPTED:
             raise
-        sys.stderr.write("\nzicl: stopped; run the same command again to go on where it was\n")
+        sys.stderr.write("\nzicl: stopped; run the same command again: builds and -o files go on where they were\n")
         sys.exit(1)

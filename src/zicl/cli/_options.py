@@ -23,18 +23,28 @@ LabelsOption = Annotated[
 ]
 SynonymsOption = Annotated[list[str] | None, typer.Option("--synonyms", help="LABEL=SYNONYM, as often as needed.")]
 LMOption = Annotated[str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder or gguf:FILE. [smollm2-135m]")]
-MethodOption = Annotated[str, typer.Option("--method", help="z-icl, naive, random-inputs or no-demos.")]
+MethodOption = Annotated[str | None, typer.Option("--method", help="z-icl, naive, random-inputs or no-demos. [z-icl]")]
 RetrievalOption = Annotated[
     str | None,
     typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random; the method's by default."),
 ]
-InferenceOption = Annotated[str, typer.Option("--inference", help="channel, P(text|label), or direct, P(label|text).")]
+InferenceOption = Annotated[
+    str | None, typer.Option("--inference", help="channel, P(text|label), or direct, P(label|text). [channel]")
+]
 KOption = Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")]
 TemplateOption = Annotated[
-    str,
-    typer.Option("--template", help="auto, review, text, none, or your own: 'Review: {input}|Sentiment: {label}'."),
+    str | None,
+    typer.Option(
+        "--template", help="auto, review, text, none, or your own: 'Review: {input}|Sentiment: {label}'. [auto]"
+    ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Decides every random draw.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Decides every random draw. [0]")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Any other setting, as GROUP.NAME=VALUE: scoring.dtype=bfloat16, labelling.words=original …"
+    ),
+]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Reach no network at all.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for machines.")]
 
@@ -48,12 +58,13 @@ class Choice:
     labels: LabelsOption = None
     synonyms: SynonymsOption = None
     lm: LMOption = None
-    method: MethodOption = "z-icl"
+    method: MethodOption = None
     retrieval: RetrievalOption = None
-    inference: InferenceOption = "channel"
+    inference: InferenceOption = None
     k: KOption = None
-    template: TemplateOption = "auto"
-    seed: SeedOption = 0
+    template: TemplateOption = None
+    seed: SeedOption = None
+    settings: SetOption = None
     offline: OfflineOption = False
 
     def classifier(self) -> ZICLClassifier:
@@ -61,8 +72,13 @@ class Choice:
         if self.offline:
             go_offline()
         if self.saved is not None:
-            if self.labels or self.synonyms:
-                raise UsageError("--with brings its own labels", hint="leave out --labels and --synonyms, or --with")
+            own = ("labels", "synonyms", "method", "retrieval", "inference", "k", "template", "seed", "settings")
+            given = [name for name in own if getattr(self, name) is not None]
+            if given:
+                raise UsageError(
+                    f"--with brings its own settings, but --{', --'.join(given)} was given too",
+                    hint="leave them out, or leave out --with",
+                )
             from zicl.artefact import load
 
             return load(self.saved, index=self.corpus, lm=self.lm, offline=self.offline)
@@ -72,35 +88,50 @@ class Choice:
         from pydantic import ValidationError
 
         from zicl.classify import ZICLClassifier
-        from zicl.config import PromptSettings, Scoring, get_method
+        from zicl.config import Labelling, PromptSettings, Retrieval, Scoring
         from zicl.exceptions import ConfigError
         from zicl.lm.load import DEFAULT_LM
 
         if self.labels is None:
             raise UsageError(
-                "no labels were given",
-                hint="--labels terrible,great, a labels.toml, or --with a saved classifier",
+                "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
             )
-        retrieval = get_method(self.method).retrieval
+        groups = self._groups()
+        kinds = {"retrieval": Retrieval, "labelling": Labelling, "prompt": PromptSettings, "scoring": Scoring}
         try:
-            changes = {name: value for name, value in (("k", self.k), ("method", self.retrieval)) if value is not None}
-            retrieval = type(retrieval)(**{**retrieval.model_dump(), **changes})
-            prompt = PromptSettings(template=parse_template(self.template))
-            scoring = Scoring(inference=self.inference)
+            settings = {name: kinds[name](**values) for name, values in groups.items() if values}
         except ValidationError as error:
             first = error.errors()[0]
-            raise ConfigError(f"--{first['loc'][0]}: {first['msg']}, not {first['input']!r}") from error
+            raise ConfigError(f"{first['loc'][0]}: {first['msg']} (given: {first['input']!r})") from error
         return ZICLClassifier(
             self.corpus,
             parse_labels(self.labels, self.synonyms),
             self.lm or DEFAULT_LM,
-            method=self.method,
-            retrieval=retrieval,
-            prompt=prompt,
-            scoring=scoring,
-            seed=self.seed,
+            method=self.method or "z-icl",
+            seed=self.seed or 0,
             offline=self.offline,
+            **settings,  # type: ignore[arg-type]
         )
+
+    def _groups(self) -> dict[str, dict[str, Any]]:
+        """What was set, by group; the options with names of their own come last and win."""
+        groups: dict[str, dict[str, Any]] = {"retrieval": {}, "labelling": {}, "prompt": {}, "scoring": {}}
+        for entry in self.settings or []:
+            name, equals, value = entry.partition("=")
+            group, _, key = name.partition(".")
+            if not equals or group not in groups or not key:
+                raise UsageError(f"--set {entry!r}: expected GROUP.NAME=VALUE", hint=f"groups are: {', '.join(groups)}")
+            groups[group][key] = value
+        named = {
+            ("retrieval", "k"): self.k,
+            ("retrieval", "method"): self.retrieval,
+            ("scoring", "inference"): self.inference,
+            ("prompt", "template"): None if self.template is None else parse_template(self.template),
+        }
+        for (group, key), value in named.items():
+            if value is not None:
+                groups[group][key] = value
+        return groups
 
 
 def takes_choice(command: Callable[..., None]) -> Callable[..., None]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ import typer
 
 from zicl.cli._options import Choice, JsonOption, takes_choice
 from zicl.cli._progress import bars, say
-from zicl.exceptions import StorageError, UsageError
+from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl._progress import Report
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 # Rows are scored and written in these groups, counted from the file's first row: a resumed run forms the same ones.
 _CHUNK = 16
 _LEAST_CERTAIN = 5
-_COLUMNS = {"label", "probability", "margin", "demonstrations", "input_cut"}
 
 
 @takes_choice
@@ -39,7 +38,7 @@ def classify(
     ] = None,
     text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
     id_column: Annotated[
-        str | None, typer.Option(help="The column that names a row. [id, else the row's number]")
+        str | None, typer.Option(help="The column that names a row. [id, else made from the text]")
     ] = None,
     output: Annotated[
         Path | None,
@@ -50,14 +49,14 @@ def classify(
     json_output: JsonOption = False,
 ) -> None:
     """Label texts; the most likely label, all probabilities, and what was least certain."""
-    if save is not None and save.exists():
-        raise StorageError(f"{save} exists already", hint="choose another name for --save, or remove it")
+    from zicl.rows import Output
+
     rows = _rows(texts, file, text_column, id_column)
-    _check_columns(rows)
     say(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     with bars() as report:
         report("loading the models", 0, None)
         classifier = choice.classifier()
+    _check_columns(rows, classifier.labels_.names)
     if classifier.pipeline_.labeler is not None:
         shown = ", ".join(
             f"{name} as {' / '.join(words)}" for name, words in classifier.pipeline_.labeler.words.items()
@@ -66,11 +65,18 @@ def classify(
     if save is not None:
         classifier.save(save)
         say(f"saved as {save}")
-    target = _output(output, classifier, id_column or "id", overwrite)
-    results = list(_run(classifier, rows, target, json_output=json_output))
+    target = None
+    if output is not None:
+        columns = list(dict.fromkeys(name for row in rows for name in row.columns)) + _columns(classifier.labels_.names)
+        target = Output(output, _settings(classifier), columns, id_column or "id", overwrite=overwrite)
+        if target.cut:
+            say(f"{target.cut:,} bytes behind the last whole chunk were cut off: an interrupted write")
+        if target.done:
+            say(f"{len(target.done):,} rows are in {output} already and stay as they are")
+    lines = list(_run(classifier, rows, target, json_output=json_output))
     if target is None and not json_output:
-        _table(results)
-    _ending(results)
+        _table(lines)
+    _ending(lines)
 
 
 def _rows(texts: list[str] | None, file: str | None, text_column: str, id_column: str | None) -> list[Row]:
@@ -90,40 +96,52 @@ def _rows(texts: list[str] | None, file: str | None, text_column: str, id_column
         raise UsageError(
             "no text was given", hint="zicl classify 'some text' …, --file texts.csv, or - for standard input"
         )
-    return read_rows("-")
+    return read_rows("-", text_column=text_column, id_column=id_column)
 
 
-def _check_columns(rows: Sequence[Row]) -> None:
+def _check_columns(rows: Sequence[Row], names: Sequence[str]) -> None:
     """The output keeps the input's columns and adds its own: no two may have one name."""
-    clash = sorted({name for row in rows for name in row.columns} & _COLUMNS)
+    clash = sorted({name for row in rows for name in row.columns} & set(_columns(names)))
     if clash:
         raise UsageError(
             f"the input has columns that the output needs: {', '.join(clash)}", hint="rename them in the input"
         )
 
 
-def _output(path: Path | None, classifier: ZICLClassifier, id_column: str, overwrite: bool) -> Output | None:
-    from zicl.rows import Output
+def _columns(names: Sequence[str]) -> list[str]:
+    """The columns the output adds."""
+    raw = [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
+    return ["predicted", "probability", "margin", *(f"p:{name}" for name in names), *raw, "demonstrations", "input_cut"]
 
-    if path is None:
-        return None
-    index = classifier.index_
-    settings = {
+
+def _settings(classifier: ZICLClassifier) -> dict[str, Any]:
+    """What an output file's rows depend on."""
+    return {
         "labels": classifier.labels_.to_toml(),
         "lm": classifier.lm_.identity,
-        "corpus": getattr(index, "identity", None),
+        "corpus": getattr(classifier.index_, "identity", None),
         "seed": classifier.seed,
         **{name: value.model_dump(mode="json") for name, value in classifier.settings_.items()},
     }
-    target = Output(path, settings, id_column, overwrite=overwrite)
-    if target.done:
-        say(f"{len(target.done):,} rows are in {path} already and stay as they are")
-    return target
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What the summary needs of a result: prompts of a long file would fill the memory."""
+
+    id: str
+    text: str
+    label: str
+    probabilities: dict[str, float]
+    margin: float
+    cut: bool
 
 
 def _run(
     classifier: ZICLClassifier, rows: Sequence[Row], target: Output | None, *, json_output: bool
-) -> Iterator[tuple[Row, Result]]:
+) -> Iterator[_Line]:
+    from zicl.rows import to_json
+
     done = target.done if target else set[str]()
     left = sum(row.id not in done for row in rows)
     begun, finished = time.monotonic(), 0
@@ -139,12 +157,14 @@ def _run(
             if target:
                 target.write(records)
             if json_output:
-                typer.echo("\n".join(json.dumps(record, ensure_ascii=False) for record in records))
+                typer.echo("\n".join(to_json(record) for record in records))
             if finished == len(chunk) and left > finished:
                 each = (time.monotonic() - begun) / finished
                 say(f"{each:.2f} s a row on this machine: about {_duration(each * (left - finished))} for the rest")
             report("classifying", finished, left)
-            yield from zip(chunk, results, strict=True)
+            for row, result in zip(chunk, results, strict=True):
+                cut = result.prepared.prompt.input_cut
+                yield _Line(row.id, row.text[:120], result.label, result.probabilities, result.margin, cut)
 
 
 def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:
@@ -160,19 +180,18 @@ def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:
 
 
 def _record(row: Row, result: Result) -> dict[str, Any]:
-    prompt = result.prepared.prompt
-    record: dict[str, Any] = dict(row.columns)
-    record |= {
-        "label": result.label,
-        "probability": round(result.probabilities[result.label], 6),
-        "margin": round(result.margin, 6),
-    }
-    for score in result.scores:
-        record[f"p:{score.label}"] = round(result.probabilities[score.label], 6)
-    for score in result.scores:
-        record[f"log_likelihood:{score.label}"] = round(score.log_likelihood, 5)
-        record[f"tokens:{score.label}"] = score.tokens
-    return record | {"demonstrations": prompt.kept, "input_cut": prompt.input_cut}
+    names = [score.label for score in result.scores]
+    raw = [value for s in result.scores for value in (round(s.log_likelihood, 5), s.tokens)]
+    values = [
+        result.label,
+        round(result.probabilities[result.label], 6),
+        round(result.margin, 6),
+        *(round(result.probabilities[name], 6) for name in names),
+        *raw,
+        result.prepared.prompt.kept,
+        result.prepared.prompt.input_cut,
+    ]
+    return {**row.columns, **dict(zip(_columns(names), values, strict=True))}
 
 
 def _duration(seconds: float) -> str:
@@ -182,30 +201,29 @@ def _duration(seconds: float) -> str:
     return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
 
 
-def _table(results: Sequence[tuple[Row, Result]]) -> None:
+def _table(lines: Sequence[_Line]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    names = [score.label for score in results[0][1].scores]
+    names = list(lines[0].probabilities)
     table = Table("text", "label", *names)
-    for row, result in results:
-        text = row.text if len(row.text) <= 100 else row.text[:99] + "…"
-        table.add_row(Text(text), Text(result.label, style="bold"), *(f"{result.probabilities[n]:.1%}" for n in names))
+    for line in lines:
+        text = line.text if len(line.text) <= 100 else line.text[:99] + "…"
+        shares = (f"{line.probabilities[name]:.1%}" for name in names)
+        table.add_row(Text(text), Text(line.label, style="bold"), *shares)
     Console(highlight=False).print(table)
 
 
-def _ending(results: Sequence[tuple[Row, Result]]) -> None:
-    if not results:
+def _ending(lines: Sequence[_Line]) -> None:
+    if not lines:
         say("nothing was left to do")
         return
-    counts = Counter(result.label for _, result in results)
-    names = [score.label for score in results[0][1].scores]
-    say("shares: " + ", ".join(f"{name} {counts[name] / len(results):.1%}" for name in names))
-    cut = sum(result.prepared.prompt.input_cut for _, result in results)
-    if cut:
+    counts = Counter(line.label for line in lines)
+    say("shares: " + ", ".join(f"{name} {counts[name] / len(lines):.1%}" for name in lines[0].probabilities))
+    if cut := sum(line.cut for line in lines):
         say(f"{cut:,} texts were longer than the token limit and were cut")
-    if len(results) > _LEAST_CERTAIN:
+    if len(lines) > _LEAST_CERTAIN:
         say("least certain:")
-        for row, result in sorted(results, key=lambda pair: pair[1].margin)[:_LEAST_CERTAIN]:
-            say(f"  {row.id}: {result.label} {result.probabilities[result.label]:.1%}  {row.text[:80]}")
+        for line in sorted(lines, key=lambda line: line.margin)[:_LEAST_CERTAIN]:
+            say(f"  {line.id}: {line.label} {line.probabilities[line.label]:.1%}  {line.text[:80]}")

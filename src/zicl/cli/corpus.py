@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,6 +54,8 @@ def build(
     if offline:
         go_offline()
     SPLITTERS.get(splitter)
+    if kind not in ("auto", "flat", "hnsw", "ivf", "none"):
+        raise UsageError(f"--index {kind!r}: expected auto, flat, hnsw, ivf or none")
     domains: dict[str, list[str]] = {}
     for entry in domain or []:
         name, equals, path = entry.partition("=")
@@ -76,22 +79,21 @@ def build(
 
 def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> Corpus | None:
     """The corpus of these sources whose text is finished and whose index is not, after an interruption."""
-    from dataclasses import asdict
-
+    from zicl.corpus.build import BUILD_KEY, build_key
     from zicl.corpus.store import MANIFEST, Corpus
     from zicl.retrieve.build import FOLDER
 
-    if not (output / MANIFEST).is_file() or (output / FOLDER).is_dir():
+    key = output / BUILD_KEY
+    if not (output / MANIFEST).is_file() or (output / FOLDER).is_dir() or not key.is_file():
+        return None
+    if any(source.path == "-" for source in sources) or key.read_text().strip() != build_key(sources, options):
         return None
     corpus = Corpus.open(output)
-    same = [s["name"] for s in corpus.manifest["sources"]] == [s.name for s in sources]
-    if not same or corpus.manifest["options"] != {k: v for k, v in asdict(options).items() if k != "encoding"}:
-        return None
     say(f"{output} has its text; going on with its index")
     return corpus
 
 
-def _summary(manifest: dict[str, Any], name: str) -> None:
+def _summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = say) -> None:
     sentences, paragraphs = manifest["sentences"], manifest["paragraphs"]
     duplicates = sentences - manifest["indexed"]
     say(f"{name}: {sentences:,} sentences in {paragraphs:,} paragraphs of {manifest['documents']:,} documents")
@@ -126,16 +128,16 @@ def info(
     if json_output:
         typer.echo(json.dumps({"corpus": opened.manifest, "index": index}, indent=2, ensure_ascii=False))
         return
-    _summary(opened.manifest, str(corpus))
+    _summary(opened.manifest, str(corpus), typer.echo)
     for source in opened.manifest["sources"]:
-        say(f"  from {source['name']} ({source['domain']})")
+        typer.echo(f"  from {source['name']} ({source['domain']})")
     if index:
-        say(
+        typer.echo(
             f"  index: {index['kind']}, {index['vectors']:,} vectors of {index['encoder']['name']}"
             f" ({index['encoder']['identity'][:12]})"
         )
     else:
-        say(f"  no index yet: zicl index build {corpus}")
+        typer.echo(f"  no index yet: zicl index build {corpus}")
 
 
 @app.command()

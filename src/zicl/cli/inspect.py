@@ -78,7 +78,7 @@ def retrieve(
         str, typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random.")
     ] = "physical",
     k: Annotated[int, typer.Option("--k", help="How many sentences.")] = 16,
-    seed: SeedOption = 0,
+    seed: SeedOption = None,
     offline: OfflineOption = False,
     json_output: JsonOption = False,
 ) -> None:
@@ -87,14 +87,15 @@ def retrieve(
         raise UsageError("no corpus was named", hint="--corpus reviews.zicl")
     if offline:
         go_offline()
-    from zicl.retrieve.base import RETRIEVERS, Query, check_k
+    from zicl.retrieve.base import RETRIEVERS, Query
     from zicl.retrieve.index import Index
     from zicl.texts import check_text
 
-    check_k(k)
+    if k < 0:
+        raise UsageError(f"--k is {k}; expected 0 or more")
     check_text(text, "the text")
     index = Index.open(corpus, offline=offline)
-    found = RETRIEVERS.get(retrieval)().retrieve(index, Query(text.strip(), seed), k)
+    found = RETRIEVERS.get(retrieval)().retrieve(index, Query(text.strip(), seed or 0), k)
     rows = []
     for item in found:
         nearest = None if item.nearest is None else index.sentence(item.nearest).text

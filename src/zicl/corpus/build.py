@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from zicl import __version__
-from zicl._files import read_json, storage_errors, write_json, writing
+from zicl._files import locked, move_in, read_json, storage_errors, write_json, write_text, writing
 from zicl._progress import Report, silent
 from zicl._random import stable_hash
 from zicl.corpus.dedup import Seen
@@ -32,7 +32,7 @@ from zicl.corpus.split import Splitter, get_splitter
 from zicl.corpus.store import FORMAT, MANIFEST, SCHEMA, SENTENCES, TEXTS, Corpus, describe_files
 from zicl.exceptions import EmptyCorpusError, StorageError, UsageError
 
-_SHARD_SENTENCES = 1 << 16
+_SHARD_SENTENCES, _SHARD_BLOCKS = 1 << 16, 50_000
 _SHARD = pa.schema({"text": pa.string(), "document": pa.int64(), "position": pa.int16(), "priority": pa.uint64()})
 _HASHES = pa.schema({"hash": pa.uint64(), "document": pa.int64()})
 
@@ -50,6 +50,8 @@ class BuildOptions:
 
 
 _DEFAULTS = BuildOptions()
+# A file beside the manifest that says which build wrote it; it depends on paths and times, the rest does not.
+BUILD_KEY = "build.key"
 
 
 @dataclass
@@ -81,8 +83,8 @@ def build_corpus(
     if target.exists() and not overwrite:
         raise StorageError(f"{target} exists already", hint="choose another name with -o, or pass --overwrite")
     partial = target.with_name(target.name + ".partial")
-    state = _resume(partial, _key(sources, options), can_resume=all(s.path != "-" for s in sources))
-    with storage_errors(partial):
+    state = _resume(partial, build_key(sources, options), can_resume=all(s.path != "-" for s in sources))
+    with locked(partial, f"{target} is being built by another process"):
         _read(sources, options, partial, state, report)
         if state.sentences == 0:
             shutil.rmtree(partial, ignore_errors=True)
@@ -90,14 +92,15 @@ def build_corpus(
                 "no sentence was found in " + ", ".join(source.name for source in sources[:5]),
                 hint="check that the files hold text, and --text-column for .jsonl, .csv and .parquet",
             )
-        _finish(sources, options, partial, state, report)
-        if target.exists():
-            shutil.rmtree(target)
-        os.replace(partial, target)
+        with storage_errors(partial):
+            whole = _finish(sources, options, partial, state, report)
+            move_in(whole, target)
+        shutil.rmtree(partial, ignore_errors=True)
     return Corpus.open(target, verify=False)
 
 
-def _key(sources: Sequence[Source], options: BuildOptions) -> str:
+def build_key(sources: Sequence[Source], options: BuildOptions) -> str:
+    """Identifies a build: its sources as they are now, and its options."""
     stamps = [(s.path, s.domain, s.format, s.size, os.stat(s.path).st_mtime_ns if s.is_file else 0) for s in sources]
     return f"{stable_hash(FORMAT, __version__, repr(stamps), repr(asdict(options))):032x}"
 
@@ -106,9 +109,9 @@ def _resume(partial: Path, key: str, *, can_resume: bool) -> _State:
     """The state of a killed build of the same sources, or a fresh one."""
     note = partial / "state.json"
     if note.is_file() and can_resume:
-        state = _State(**read_json(note))
-        if state.key == key:
-            return state
+        content = read_json(note)
+        if content.get("key") == key:
+            return _State(**content)
     if partial.exists():
         # Another build, or standard input, which cannot be read twice: nothing of it can be used.
         shutil.rmtree(partial)
@@ -210,16 +213,16 @@ def _shards(reader: Reader, split: Splitter, sample: BottomSample, state: _State
         finished = hashes.feed(block)
         if number < done:
             continue
-        if finished:
-            shard.hashes.append((finished[1], base + finished[0]))
+        shard.hashes += [(digest, base + record) for record, digest in finished]
         _take(block, base + block.record, split, sample, shard, state, reader.source.domain)
         done, documents = number + 1, base + block.record + 1
-        if len(shard.texts) >= _SHARD_SENTENCES:
+        # Where the sample takes few, a shard also ends after so many blocks, and the progress is kept.
+        if len(shard.texts) >= _SHARD_SENTENCES or (number + 1) % _SHARD_BLOCKS == 0:
             yield shard, done, documents
             shard = _Shard()
     # Counting one block beyond the last marks the source's last document as noted.
-    if (finished := hashes.last()) and done <= number + 1:
-        shard.hashes.append((finished[1], base + finished[0]))
+    if number >= 0 and done <= number + 1:
+        shard.hashes += [(digest, base + record) for record, digest in hashes.last()]
         yield shard, number + 2, documents
 
 
@@ -243,12 +246,16 @@ def _take(
 # -- finishing ------------------------------------------------------------------------------------
 
 
-def _finish(sources: Sequence[Source], options: BuildOptions, partial: Path, state: _State, report: Report) -> None:
+def _finish(sources: Sequence[Source], options: BuildOptions, partial: Path, state: _State, report: Report) -> Path:
+    """Write the final files, the manifest last, to a folder of their own; the shards stay until it is in place."""
+    whole = partial / "whole"
+    shutil.rmtree(whole, ignore_errors=True)
+    whole.mkdir()
     samples = _samples(sources, options, partial, state)
     codes = {name: code for code, name in enumerate(samples)}
     seen, hashes = Seen(), [_table(partial / f"hashes-{number}.arrow") for _, number in state.shards]
     counts = {name: dict.fromkeys(("sentences", "indexed", "paragraphs", "single"), 0) for name in samples}
-    with pa.ipc.new_file(str(partial / SENTENCES), SCHEMA) as file:
+    with pa.ipc.new_file(str(whole / SENTENCES), SCHEMA) as file:
         for done, (domain, number) in enumerate(state.shards, start=1):
             batch, shard_counts = _final_batch(
                 _table(partial / f"part-{number}.arrow"), samples[domain], seen, codes[domain]
@@ -258,14 +265,13 @@ def _finish(sources: Sequence[Source], options: BuildOptions, partial: Path, sta
             for name, value in shard_counts.items():
                 counts[domain][name] += value
             report("storing", done, len(state.shards))
-    with pa.ipc.new_file(str(partial / TEXTS), _HASHES) as file:
+    with pa.ipc.new_file(str(whole / TEXTS), _HASHES) as file:
         file.write_table(
             pa.concat_tables(hashes).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks()
         )
-    _write_manifest(sources, options, partial, state, counts)
-    for leftover in partial.iterdir():
-        if leftover.name not in (SENTENCES, TEXTS, MANIFEST):
-            leftover.unlink()
+    write_text(whole / BUILD_KEY, state.key + "\n")
+    _write_manifest(sources, options, whole, state, counts)
+    return whole
 
 
 def _final_batch(table: pa.Table, sample: BottomSample, seen: Seen, code: int) -> tuple[pa.RecordBatch, dict[str, int]]:
@@ -303,7 +309,7 @@ def _sentence_hashes(batch: pa.RecordBatch) -> pa.Table:
 def _write_manifest(
     sources: Sequence[Source],
     options: BuildOptions,
-    partial: Path,
+    whole: Path,
     state: _State,
     counts: dict[str, dict[str, int]],
 ) -> None:
@@ -311,7 +317,7 @@ def _write_manifest(
     manifest = {
         "format": FORMAT,
         "zicl": __version__,
-        "options": {name: value for name, value in asdict(options).items() if name != "encoding"},
+        "options": asdict(options),
         "documents": state.documents,
         "domains": domains,
         "sources": [
@@ -319,6 +325,6 @@ def _write_manifest(
             for s, first in zip(sources, state.first_documents, strict=True)
         ],
         **{name: sum(c[name] for c in counts.values()) for name in ("sentences", "indexed", "paragraphs", "single")},
-        "files": describe_files(partial, (SENTENCES, TEXTS)),
+        "files": describe_files(whole, (SENTENCES, TEXTS)),
     }
-    write_json(partial / MANIFEST, manifest)
+    write_json(whole / MANIFEST, manifest)

@@ -5,12 +5,14 @@ Nothing is held but the current block, so a file of any size can be read.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import json
 import re
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,10 +29,15 @@ _LONGEST_BLOCK = 1 << 20
 
 
 class Block(NamedTuple):
-    """A piece of one record. ``record`` counts within the source."""
+    """A piece of text. ``record`` counts documents within the source.
+
+    In a .txt file every block is a document of its own, and ``group`` counts what they belong to: the
+    file, or its part up to ``<|endoftext|>``. In other formats a record is a document and its own group.
+    """
 
     record: int
     text: str
+    group: int
 
 
 @dataclass
@@ -51,7 +58,7 @@ class Reader:
         for record, text in enumerate(self.records()):
             for piece in _BREAK.split(text):
                 if piece.strip():
-                    yield Block(record, piece)
+                    yield Block(record, piece, record)
 
     def records(self) -> Iterator[str]:
         """The text of every record of a format that has records."""
@@ -66,12 +73,17 @@ class Reader:
                 )
             if "\0" in text:
                 raise self._nul(number)
+            if any("\ud800" <= character <= "\udfff" for character in text if character > "\ud7ff"):
+                raise TextError(
+                    f"{self.source.name}, record {number}: the text holds a broken character (a lone surrogate)",
+                    hint="the file was not written as UTF-8: write it again",
+                )
             yield text
 
     # -- formats ----------------------------------------------------------------------------------
 
     def _txt_blocks(self) -> Iterator[Block]:
-        record, lines, size, started = 0, list[str](), 0, False
+        record, group, lines, size = 0, 0, list[str](), 0
         for number, raw in enumerate(self.lines_of_text(), start=1):
             if "\0" in raw:
                 raise self._nul(number)
@@ -82,12 +94,11 @@ class Reader:
                     size += len(piece)
                 ends_record = index < len(pieces) - 1
                 if lines and (ends_record or not piece.strip() or size >= _LONGEST_BLOCK):
-                    yield Block(record, "".join(lines))
-                    lines, size, started = [], 0, True
-                if ends_record and started:
-                    record, started = record + 1, False
+                    yield Block(record, "".join(lines), group)
+                    record, lines, size = record + 1, [], 0
+                group += ends_record
         if lines:
-            yield Block(record, "".join(lines))
+            yield Block(record, "".join(lines), group)
 
     def _txt_lines(self) -> Iterator[str]:
         return (line for line in self.lines_of_text() if line.strip())
@@ -105,6 +116,10 @@ class Reader:
                     f"{self.source.name}, after line {read}: byte 0x{error.object[error.start]:02x} is not "
                     f"{self.encoding.removesuffix('-sig')} text",
                     hint="convert the file (iconv -f latin1 -t utf-8), or name its encoding with --encoding",
+                ) from error
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise TextError(
+                    f"{self.source.name} is damaged after line {read}: {error}", hint="fetch or compress it again"
                 ) from error
 
     def _jsonl(self) -> Iterator[str]:
@@ -172,6 +187,12 @@ class Reader:
 
     @contextmanager
     def _open(self) -> Iterator[TextIO]:
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError as error:
+            raise TextError(
+                f"unknown encoding {self.encoding!r}", hint="for example utf-8, utf-16 or latin-1"
+            ) from error
         if self.source.path == "-":
             yield io.TextIOWrapper(sys.stdin.buffer, encoding=self.encoding)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,14 +69,17 @@ def detect_format(name: str) -> str | None:
     ('jsonl', None)
     """
     suffixes = [suffix.lower() for suffix in Path(name).suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
+    packed = bool(suffixes) and suffixes[-1] in _COMPRESSED
+    if packed:
         suffixes.pop()
     last = suffixes[-1][1:] if suffixes else ""
     last = _ALIASES.get(last, last)
-    return last if last in FORMATS else None
+    return last if last in FORMATS and not (packed and last == "parquet") else None
 
 
 def _expand(path: str, domain: str, kind: str | None) -> list[Source]:
+    if kind is not None and kind not in FORMATS:
+        raise TextError(f"unknown format {kind!r}", hint=f"expected one of: {', '.join(FORMATS)}")
     if path == "-":
         return [Source("-", domain, kind or "txt")]
     if path.startswith("hf:"):
@@ -91,6 +95,8 @@ def _expand(path: str, domain: str, kind: str | None) -> list[Source]:
         return [Source(str(p), domain, kind or str(detect_format(p.name))) for p in files]
     if not place.exists():
         raise TextError(f"there is no file {place}", hint="check the path; quote patterns your shell expands")
+    if not os.access(place, os.R_OK):
+        raise TextError(f"{place} cannot be read: permission denied", hint="check the file's permissions")
     kind = kind or detect_format(place.name)
     if kind is None:
         raise TextError(

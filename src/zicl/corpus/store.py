@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from zicl._files import file_hash, read_json
 from zicl.corpus.documents import document_hash
-from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, UsageError
+from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, StorageError, UsageError
 
 FORMAT = 1
 SENTENCES, TEXTS, MANIFEST = "sentences.arrow", "texts.arrow", "manifest.json"
@@ -86,7 +86,20 @@ class Corpus:
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """The texts of some rows."""
-        return list(self.table["text"].take(pa.array(rows, type=pa.int64())).to_pylist())
+        # Chunk by chunk: taking from the whole column would copy all of it each time.
+        wanted, found = np.asarray(rows, dtype=np.int64), [""] * len(rows)
+        chunk_of = np.searchsorted(self._chunk_starts, wanted, side="right") - 1
+        for number in np.unique(chunk_of).tolist():
+            places = np.flatnonzero(chunk_of == number)
+            taken = self.table["text"].chunk(number).take(pa.array(wanted[places] - self._chunk_starts[number]))
+            for place, text in zip(places.tolist(), taken.to_pylist(), strict=True):
+                found[place] = text
+        return found
+
+    @cached_property
+    def _chunk_starts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        lengths = [len(chunk) for chunk in self.table["text"].chunks]
+        return np.cumsum([0, *lengths[:-1]])
 
     def document(self, row: int) -> int:
         """The document a row belongs to."""
@@ -166,7 +179,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = read_json(folder / MANIFEST)
         version = manifest["format"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (StorageError, KeyError, TypeError) as error:
         raise CorpusDamagedError(f"{folder / MANIFEST} is damaged: {error}", hint="build the corpus again") from error
     if version != FORMAT:
         raise CorpusVersionError(

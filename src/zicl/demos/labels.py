@@ -10,8 +10,6 @@ from pathlib import Path
 
 from zicl.exceptions import LabelError
 
-LabelsLike = "Labels | Sequence[str | Label] | Mapping[str, str | Sequence[str]] | str | Path"
-
 
 @dataclass(frozen=True)
 class Label:
@@ -23,6 +21,9 @@ class Label:
     description: str = ""
 
     def __post_init__(self) -> None:
+        for value in (self.name, self.words, self.description, *self.synonyms):
+            if not isinstance(value, str):
+                raise LabelError(f"a label holds {value!r}, not text", hint='labels are text: "0" and "1", not 0 and 1')
         object.__setattr__(self, "words", " ".join((self.words or self.name).split()))
         object.__setattr__(self, "synonyms", tuple(" ".join(s.split()) for s in self.synonyms))
         if not self.name.strip() or not self.words or not all(self.synonyms):
@@ -75,9 +76,9 @@ class Labels:
                 hint='give a list, e.g. ["terrible", "great"], or a labels.toml',
             )
         if isinstance(value, Mapping):
-            return cls(tuple(Label(str(name), synonyms=_listed(synonyms)) for name, synonyms in value.items()))
+            return cls(tuple(Label(name, synonyms=_listed(synonyms)) for name, synonyms in value.items()))
         if isinstance(value, Sequence) or hasattr(value, "tolist"):
-            return cls(tuple(item if isinstance(item, Label) else Label(str(item)) for item in value))  # type: ignore[attr-defined]
+            return cls(tuple(item if isinstance(item, Label) else Label(item) for item in value))  # type: ignore[attr-defined]
         raise LabelError(f"labels is {type(value).__name__}", hint='give a list, e.g. ["terrible", "great"]')
 
     def __iter__(self) -> Iterator[Label]:
@@ -146,7 +147,7 @@ def read_labels(path: Path) -> Labels:
 
 
 def _listed(value: object) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(str(item) for item in value)  # type: ignore[attr-defined]
+    return (value,) if isinstance(value, str) else tuple(value)  # type: ignore[arg-type]
 
 
 def _quoted(text: str) -> str:

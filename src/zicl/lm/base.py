@@ -21,6 +21,7 @@ class LanguageModel(Protocol):
 
     name: str
     identity: str
+    revision: str
     context: int | None
     adds_bos: bool
 

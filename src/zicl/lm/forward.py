@@ -13,6 +13,8 @@ from zicl.demos.prompt import Prompt
 from zicl.lm.base import BranchScores
 from zicl.lm.tree import ROOT, Packed
 
+# What a prefix leaves behind for what follows: keys and values of every layer, and the last hidden state.
+Past = tuple[list[tuple[torch.Tensor, torch.Tensor]], torch.Tensor]
 # Rows of the vocabulary projection computed at once: bounds memory with vocabularies of 262,144 tokens.
 _ROWS = 128
 
@@ -30,8 +32,8 @@ class Forward:
 
     # -- prefix -----------------------------------------------------------------------------------
 
-    def prefix(self, tokens: Sequence[int]) -> tuple[list[tuple[torch.Tensor, torch.Tensor]], torch.Tensor]:
-        """Keys and values of every layer, and the last hidden state, of a prefix to be shared."""
+    def prefix(self, tokens: Sequence[int]) -> Past:
+        """Run a prefix that is to be shared."""
         # Built from the configuration the cache would forget what lies beyond a sliding window.
         from transformers import DynamicCache
 
@@ -53,7 +55,7 @@ class Forward:
     def packed(
         self,
         batch: Sequence[Packed],
-        past: tuple[list[tuple[torch.Tensor, torch.Tensor]], torch.Tensor] | None = None,
+        past: Past | None = None,
     ) -> list[list[BranchScores]]:
         """Score packed sequences, a row each, right-padded; with ``past``, one row behind a prefix."""
         from transformers import DynamicCache

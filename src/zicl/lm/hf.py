@@ -11,9 +11,10 @@ import numpy as np
 import torch
 
 from zicl.demos.prompt import Branch, Prompt
-from zicl.demos.tokens import EMPTY, Segment
+from zicl.demos.tokens import Segment
+from zicl.exceptions import ModelError
 from zicl.lm.base import BranchScores, Progress
-from zicl.lm.forward import Forward
+from zicl.lm.forward import Forward, Past
 from zicl.lm.tokenizer import PlainTokenizer
 from zicl.lm.tree import Packed, pack
 
@@ -40,17 +41,20 @@ class HFLanguageModel:
         *,
         name: str,
         identity: str,
+        revision: str = "",
         adds_bos: bool | None = None,
         batch_size: int = 8,
     ) -> None:
         self.name = name
         self.identity = identity
+        self.revision = revision
         self.tokenizer = PlainTokenizer(tokenizer, name)
         self.adds_bos = self.tokenizer.adds_bos() if adds_bos is None else adds_bos
         self.batch_size = batch_size
         self.forward = Forward(model.eval())
         on_cpu = self.forward.device.type == "cpu"
         self._batch_tokens = _BATCH_TOKENS_CPU if on_cpu else _BATCH_TOKENS_ACCELERATOR
+        self._last_prefix: tuple[tuple[int, ...], Past] | None = None
         self.context: int | None = getattr(self.forward.config, "max_position_embeddings", None)
         self.reads_trees = self._reads_trees()
 
@@ -67,7 +71,16 @@ class HFLanguageModel:
                     results[index] = score
                 if progress:
                     progress(len(indices))
-        return [result for result in results if result is not None]
+        return [self._checked(result) for result in results]
+
+    def _checked(self, score: BranchScores | None) -> BranchScores:
+        """A score for every token, each a number; never a silent gap."""
+        if score is None or not all(np.isfinite(row).all() for row in score):
+            raise ModelError(
+                f"{self.name} gave a score that is not a number",
+                hint="half precision overflows in some models: use float32 or bfloat16",
+            )
+        return score
 
     def _run(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[int], list[BranchScores]]]:
         if not self.reads_trees:
@@ -87,10 +100,17 @@ class HFLanguageModel:
         self, prefix: tuple[int, ...], indices: list[int], prompts: Sequence[Prompt]
     ) -> Iterator[tuple[list[int], list[BranchScores]]]:
         """The prefix once, then the prompts' own tokens, several prompts packed into one sequence."""
-        past = self.forward.prefix(prefix) if prefix else None
+        past = self._past(prefix) if prefix else None
         for chunk in self._chunks(indices, prompts):
             packed = pack([prompts[i] for i in chunk], prefix_computed=True)
             yield chunk, self.forward.packed([packed], past)[0]
+
+    def _past(self, prefix: tuple[int, ...]) -> Past:
+        """The keys and values of a prefix; the last one is kept, since the next call often shares it."""
+        if self._last_prefix is None or self._last_prefix[0] != prefix:
+            self._last_prefix = None
+            self._last_prefix = prefix, self.forward.prefix(prefix)
+        return self._last_prefix[1]
 
     def _chunks(self, indices: list[int], prompts: Sequence[Prompt]) -> Iterator[list[int]]:
         sizes = {i: len(pack([prompts[i]], prefix_computed=bool(prompts[i].prefix.tokens))) for i in indices}
@@ -122,23 +142,29 @@ class HFLanguageModel:
         Models that ignore masks or position ids (state-space models, ALiBi) do not; they are scored the
         plain way instead, which is slower and right.
         """
-        size = min(self.forward.config.vocab_size, 1000)
-        draw = np.random.default_rng(7).integers(3, size, 24).tolist()
-        stem = Segment("", tuple(draw[:12]))
-        branches = tuple(
-            Branch(Segment("", (*draw[12:14], tail)), Segment("", tuple(draw[14 + 3 * i : 17 + 3 * i])))
-            for i, tail in enumerate((3, 4))
-        )
-        prompt = Prompt(EMPTY, stem, branches)
+        prompt = self._trial()
         with torch.inference_mode():
             plain = self.forward.plain(prompt)
             try:
-                tree = self.forward.packed([pack([prompt])])[0][0]
+                alone = self.forward.packed([pack([prompt])])[0][0]
+                behind = pack([prompt], prefix_computed=True)
+                shared = self.forward.packed([behind], self.forward.prefix(prompt.prefix.tokens))[0][0]
             except (TypeError, ValueError, RuntimeError, KeyError, AttributeError) as error:
                 _LOG.warning("%s cannot score trees (%s): scoring it the plain, slower way", self.name, error)
                 return False
         tolerance = 1e-3 if self.forward.dtype == torch.float32 else 0.25
-        worst = max(float(np.abs(a - b).max()) for a, b in zip(plain, tree, strict=True))
+        worst = max(float(np.abs(a - b).max()) for tree in (alone, shared) for a, b in zip(plain, tree, strict=True))
         if not worst < tolerance:
             _LOG.warning("%s scores trees off by %.2g: scoring it the plain, slower way", self.name, worst)
         return worst < tolerance
+
+    def _trial(self) -> Prompt:
+        """A prompt of arbitrary tokens; longer than the window where a model counts its window in its own way."""
+        config = self.forward.config
+        length = 12 + int(getattr(config, "window_size", None) or 0)
+        if self.context is not None:
+            length = min(length, self.context - 12)
+        draw = np.random.default_rng(7).integers(3, min(config.vocab_size, 1000), length + 8).tolist()
+        tails = ((3, *draw[-6:-3]), (4, *draw[-3:]))
+        branches = tuple(Branch(Segment("", (draw[-7], t[0])), Segment("", t[1:])) for t in tails)
+        return Prompt(Segment("", tuple(draw[: length - 4])), Segment("", tuple(draw[length - 4 : length])), branches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,16 @@ def load_lm(
     offline: bool = False,
     report: Report = silent,
 ) -> HFLanguageModel:
-    """Load ``spec``: a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, or a plain hub id."""
+    """Load ``spec``: a catalog name, ``hf:ID`` or ``hf:ID@REVISION``, a folder, ``gguf:FILE``."""
     if dtype not in DTYPES:
         raise ConfigError(f"unknown dtype {dtype!r}", hint=f"expected one of: {', '.join(DTYPES)}")
-    place = resolve(spec, offline=offline, report=report)
+    place, _, revision = resolve(spec, offline=offline, report=report).partition("@")
     local = Path(place).is_dir()
     options: dict[str, Any] = {"local_files_only": offline or local, "trust_remote_code": False}
-    with quiet():
+    if revision:
+        options["revision"] = revision
+    # A download from the hub shows its own progress; nothing else needs to be seen.
+    with quiet() if options["local_files_only"] else contextlib.nullcontext():
         tokenizer = _load_tokenizer(spec, place, options)
         try:
             from transformers import AutoModelForCausalLM
@@ -47,11 +51,13 @@ def load_lm(
         except (OSError, ValueError, KeyError) as error:
             raise _not_loaded(spec, error, offline) from error
     note = read_note(Path(place)) if local else {}
+    weights = note.get("gguf_sha256") or getattr(model.config, "_commit_hash", None) or _folder_hash(Path(place))
     return HFLanguageModel(
         model.to(pick_device(device)),
         tokenizer,
         name=spec,
-        identity=_identity(place, model, tokenizer, note),
+        identity=_identity(weights, tokenizer),
+        revision=weights,
         adds_bos=note.get("adds_bos"),
         batch_size=batch_size,
     )
@@ -115,11 +121,10 @@ def _not_loaded(spec: str, error: Exception, offline: bool) -> ModelError:
     )
 
 
-def _identity(place: str, model: Any, tokenizer: Any, note: dict[str, Any]) -> str:  # noqa: ANN401
+def _identity(revision: str, tokenizer: Any) -> str:  # noqa: ANN401 - an AutoTokenizer
     """A hash of weights and tokenizer, the same on every machine."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     words = backend.to_str() if backend is not None else repr(sorted(tokenizer.get_vocab().items()))
-    revision = note.get("gguf_sha256") or getattr(model.config, "_commit_hash", None) or _folder_hash(Path(place))
     return hashlib.sha256(f"{revision}|{hashlib.sha256(words.encode()).hexdigest()}".encode()).hexdigest()
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from zicl._random import rng
 from zicl._registry import Registry
-from zicl.exceptions import ConfigError, RetrievalError
+from zicl.exceptions import RetrievalError
 from zicl.retrieve.index import Hit, Searchable
 
 
@@ -36,7 +36,12 @@ class Retrieved:
 
 
 class Retriever(Protocol):
-    """Finds exactly ``k`` rows for a query, nearest first. A frozen value: what it found is remembered by it."""
+    """Finds exactly ``k`` rows for a query, nearest first.
+
+    A frozen value: what it found is remembered by it. ``shared`` says that all inputs get the same rows.
+    """
+
+    shared: ClassVar[bool]
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, or an error."""
@@ -53,7 +58,8 @@ class Filter:
     def __init__(self, index: Searchable, query: Query, *, exclude_self: bool = True) -> None:
         self._index = index
         self._documents = index.documents_like(query.text) if exclude_self else set()
-        self._used: set[str] = set()
+        # The input's own text counts as shown: it may also stand, as a duplicate, in a document of others.
+        self._used = {_plain(query.text)} if exclude_self else set()
 
     def hits(self, text: str) -> Iterator[Hit]:
         """The nearest sentences that are not the input itself."""
@@ -65,11 +71,20 @@ class Filter:
 
     def take(self, row: int) -> bool:
         """Whether a row may be shown; it then counts as shown, and no other with its text may be."""
-        text = " ".join(self._index.sentence(row).text.split()).casefold()
+        text = _plain(self._index.sentence(row).text)
         if text in self._used or not self.allows(row):
             return False
         self._used.add(text)
         return True
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def by_similarity(found: list[Retrieved]) -> list[Retrieved]:
+    """Nearest first. An approximate index may have given a nearer sentence late."""
+    return sorted(found, key=lambda item: -(item.similarity or 0.0))
 
 
 def too_few(found: int, k: int, why: str, hint: str) -> RetrievalError:
@@ -99,9 +114,3 @@ RETRIEVERS = Registry(
         "domain-random": "zicl.retrieve.domain_random:DomainRandom",
     },
 )
-
-
-def check_k(k: int) -> None:
-    """K is a number of demonstrations."""
-    if k < 0:
-        raise ConfigError(f"k is {k}; expected 0 or more demonstrations")

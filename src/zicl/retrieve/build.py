@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from zicl._files import read_json, storage_errors, write_json, writing
+from zicl._files import locked, move_in, read_json, storage_errors, write_json, writing
 from zicl._progress import Report, silent
 from zicl._random import rng
 from zicl.corpus.store import Corpus, describe_files
@@ -32,26 +31,26 @@ def build_index(corpus: Corpus, encoder: Encoder, *, kind: Kind = "auto", report
     partial = corpus.path / (FOLDER + ".partial")
     with storage_errors(partial):
         _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity})
-        shards = _embed(corpus, encoder, rows, partial, report)
-        report("indexing", 0, 1, chosen)
-        _write_index(chosen, encoder.dimension, shards, len(rows), partial / VECTORS)
-        np.save(partial / ROWS, rows)
-        manifest = {
-            "format": FORMAT,
-            "corpus": corpus.hash,
-            "encoder": {"name": encoder.name, "identity": encoder.identity, "dimension": encoder.dimension},
-            "kind": chosen,
-            "vectors": len(rows),
-            "files": describe_files(partial, (VECTORS, ROWS)),
-        }
-        write_json(partial / MANIFEST, manifest)
-        for leftover in partial.iterdir():
-            if leftover.name not in (VECTORS, ROWS, MANIFEST):
-                leftover.unlink()
-        if target.exists():
-            shutil.rmtree(target)
-        os.replace(partial, target)
-        report("indexing", 1, 1, chosen)
+        with locked(partial, f"{corpus.path} is being indexed by another process"):
+            shards = _embed(corpus, encoder, rows, partial, report)
+            report("indexing", 0, 1, chosen)
+            whole = partial / "whole"
+            shutil.rmtree(whole, ignore_errors=True)
+            whole.mkdir()
+            _write_index(chosen, encoder.dimension, shards, len(rows), whole / VECTORS)
+            np.save(whole / ROWS, rows)
+            manifest = {
+                "format": FORMAT,
+                "corpus": corpus.hash,
+                "encoder": {"name": encoder.name, "identity": encoder.identity, "dimension": encoder.dimension},
+                "kind": chosen,
+                "vectors": len(rows),
+                "files": describe_files(whole, (VECTORS, ROWS)),
+            }
+            write_json(whole / MANIFEST, manifest)
+            move_in(whole, target)
+            report("indexing", 1, 1, chosen)
+        shutil.rmtree(partial, ignore_errors=True)
     return target
 
 

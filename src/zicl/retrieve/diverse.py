@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
+from typing import ClassVar
 
 from zicl.retrieve.base import Filter, Query, Retrieved, draw, too_few
 from zicl.retrieve.index import Searchable
@@ -13,6 +14,7 @@ from zicl.retrieve.index import Searchable
 class Diverse:
     """k of the ``pool`` nearest sentences, uniformly, without replacement."""
 
+    shared: ClassVar[bool] = False
     pool: int = 4096
     exclude_self: bool = True
 

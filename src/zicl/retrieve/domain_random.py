@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
-from zicl.retrieve.base import Filter, Query, Retrieved, draw, too_few
+from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity, draw, too_few
 from zicl.retrieve.index import Searchable
 
 
@@ -13,6 +14,7 @@ from zicl.retrieve.index import Searchable
 class DomainRandom:
     """Sentences that share the domain of the nearest ones and nothing else."""
 
+    shared: ClassVar[bool] = False
     exclude_self: bool = True
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
@@ -30,7 +32,7 @@ class DomainRandom:
                 found.append(Retrieved(row, hit.row, hit.similarity))
         if len(found) < k:
             raise too_few(len(found), k, "the domains have no more sentences", "use a smaller k or a larger corpus")
-        return found
+        return by_similarity(found)
 
 
 def _rows_of(index: Searchable, query: Query, domain: str) -> Iterator[int]:

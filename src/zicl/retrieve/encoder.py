@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,7 +93,7 @@ def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: 
     place = str(asset) if asset else name
     local = offline or Path(place).is_dir()
     try:
-        with quiet():
+        with quiet() if local else contextlib.nullcontext():
             if "simcse" in Path(name).name.lower():
                 model = SentenceTransformer(modules=_simcse(place, local), device=device)
             else:
@@ -132,6 +133,9 @@ def _simcse(place: str, offline: bool) -> list[Any]:
 def _identity(model: Any) -> str:  # noqa: ANN401 - a SentenceTransformer
     """A hash of the weights and of how they are used: the same wherever the model was loaded from."""
     digest = hashlib.sha256(f"{getattr(model, 'max_seq_length', None)}".encode())
+    tokenizer = getattr(model, "tokenizer", None)
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    digest.update((backend.to_str() if backend is not None else type(tokenizer).__name__).encode())
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode() + tensor.detach().cpu().float().contiguous().numpy().tobytes())
     for module in model:

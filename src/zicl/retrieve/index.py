@@ -30,7 +30,17 @@ class Hit(NamedTuple):
 
 
 class Searchable(Protocol):
-    """What the retrieval methods ask of an index (one corpus, or several as one)."""
+    """What the retrieval methods ask of an index (one corpus, or several as one).
+
+    ``found`` keeps what they found, so that changing only the labels searches nothing again.
+    """
+
+    found: dict[Any, Any]
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder the vectors were made with."""
+        ...
 
     def nearest(self, text: str) -> Iterator[Hit]:
         """Indexed rows by falling similarity, as many as are asked for."""
@@ -40,16 +50,12 @@ class Searchable(Protocol):
         """A row with all that is known of it."""
         ...
 
-    def paragraph(self, row: int) -> list[Sentence]:
-        """The paragraph a row stands in."""
-        ...
-
     def neighbour(self, row: int) -> int | None:
         """The row beside it in its paragraph."""
         ...
 
     def documents_like(self, text: str) -> set[int]:
-        """Documents whose whole text this is."""
+        """Documents whose whole text this is, or in which it stands as a sentence."""
         ...
 
     def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
@@ -68,7 +74,6 @@ class Index:
     ) -> None:
         self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
         self._queries: dict[str, NDArray[np.float32]] = {}
-        # What retrieval methods found, so that changing only the labels searches nothing again.
         self.found: dict[Any, Any] = {}
 
     @classmethod
@@ -150,16 +155,12 @@ class Index:
         """A row with all that is known of it."""
         return self.corpus.sentence(row)
 
-    def paragraph(self, row: int) -> list[Sentence]:
-        """The paragraph a row stands in."""
-        return self.corpus.paragraph(row)
-
     def neighbour(self, row: int) -> int | None:
         """The row beside it in its paragraph."""
         return self.corpus.neighbour(row)
 
     def documents_like(self, text: str) -> set[int]:
-        """Documents whose whole text this is."""
+        """Documents whose whole text this is, or in which it stands as a sentence."""
         return self.corpus.documents_like(text)
 
     def indexed(self, domain: str | None = None) -> NDArray[np.int64]:

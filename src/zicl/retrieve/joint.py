@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zicl.corpus.store import Sentence
+from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Hit, Index
 
 
@@ -19,9 +21,15 @@ class JointIndex:
 
     base: Index
     other: Index
+    found: dict[Any, Any] = field(default_factory=dict)
 
     def __deepcopy__(self, memo: dict[int, object]) -> JointIndex:
         return self
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder both were made with."""
+        return self.base.encoder
 
     def _part(self, row: int) -> tuple[Index, int, int]:
         """The index a row belongs to, the row there, and the number of documents before it."""
@@ -41,11 +49,6 @@ class JointIndex:
         sentence = index.sentence(own)
         return replace(sentence, row=row, document=sentence.document + documents)
 
-    def paragraph(self, row: int) -> list[Sentence]:
-        """The paragraph a row stands in."""
-        index, own, documents = self._part(row)
-        return [replace(s, row=s.row + row - own, document=s.document + documents) for s in index.paragraph(own)]
-
     def neighbour(self, row: int) -> int | None:
         """The row beside it in its paragraph."""
         index, own, _ = self._part(row)
@@ -53,7 +56,7 @@ class JointIndex:
         return None if found is None else found + row - own
 
     def documents_like(self, text: str) -> set[int]:
-        """Documents whose whole text this is."""
+        """Documents whose whole text this is, or in which it stands as a sentence."""
         shift = int(self.base.corpus.manifest["documents"])
         return self.base.documents_like(text) | {d + shift for d in self.other.documents_like(text)}
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from zicl.retrieve.base import Filter, Query, Retrieved, too_few
+from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity, too_few
 from zicl.retrieve.index import Searchable
 
 
@@ -12,6 +13,7 @@ from zicl.retrieve.index import Searchable
 class Nearest:
     """The k sentences most similar to the input."""
 
+    shared: ClassVar[bool] = False
     exclude_self: bool = True
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
@@ -24,4 +26,4 @@ class Nearest:
                 found.append(Retrieved(hit.row, hit.row, hit.similarity))
         if len(found) < k:
             raise too_few(len(found), k, "the corpus has no more sentences", "use a smaller k or a larger corpus")
-        return found
+        return by_similarity(found)

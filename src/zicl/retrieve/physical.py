@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from zicl.retrieve.base import Filter, Query, Retrieved, too_few
+from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity, too_few
 from zicl.retrieve.index import Searchable
 
 
@@ -16,6 +17,7 @@ class Physical:
     next nearest.
     """
 
+    shared: ClassVar[bool] = False
     exclude_self: bool = True
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
@@ -36,4 +38,4 @@ class Physical:
                 f"{alone} nearest sentences stand alone in their paragraph and have no physical neighbour",
                 "use a smaller k, a corpus of longer paragraphs, or the retrieval 'diverse'",
             )
-        return found
+        return by_similarity(found)

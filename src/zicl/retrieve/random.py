@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from zicl.retrieve.base import Filter, Query, Retrieved, draw, too_few
 from zicl.retrieve.index import Searchable
@@ -15,6 +16,7 @@ SHARED_ITEM = "all inputs"
 class Random:
     """k sentences drawn once per seed; only an input that is among them gets another in its place."""
 
+    shared: ClassVar[bool] = True
     exclude_self: bool = True
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,17 +23,31 @@ def index_texts(
     texts: Sequence[str],
     *,
     encoder: str | Encoder = DEFAULT_ENCODER,
+    keep: bool = True,
     offline: bool = False,
     report: Report = silent,
 ) -> Index:
-    """Build, or find again, the corpus of ``texts``; every text is a document of its own."""
+    """Build, or find again, the corpus of ``texts``; every text is a document of its own.
+
+    Without ``keep`` nothing stays on disk once the index is no longer used.
+    """
     model = load_encoder(encoder, offline=offline) if isinstance(encoder, str) else encoder
-    key = f"{stable_hash(FORMAT, model.identity, *texts):032x}"
-    folder = home() / "corpora" / f"{key}.zicl"
+    if not keep:
+        scratch = tempfile.TemporaryDirectory(prefix="zicl-", ignore_cleanup_errors=True)
+        index = _build(texts, Path(scratch.name) / "texts.zicl", model, report)
+        weakref.finalize(index, scratch.cleanup)
+        return index
+    folder = home() / "corpora" / f"{stable_hash(FORMAT, model.identity, *texts):032x}.zicl"
     if not folder.exists():
-        with writing(folder) as temporary, tempfile.TemporaryDirectory(prefix="zicl-") as scratch:
-            source = Path(scratch) / "texts.jsonl"
-            source.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="utf-8")
-            corpus = build_corpus(find_sources([source]), temporary, BuildOptions(), report=report)
-            build_index(corpus, model, report=report)
+        with writing(folder) as temporary:
+            _build(texts, temporary, model, report)
     return Index.open(folder, encoder=model, offline=offline)
+
+
+def _build(texts: Sequence[str], folder: Path, model: Encoder, report: Report) -> Index:
+    with tempfile.TemporaryDirectory(prefix="zicl-") as scratch:
+        source = Path(scratch) / "texts.jsonl"
+        source.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="utf-8")
+        corpus = build_corpus(find_sources([source]), folder, BuildOptions(), report=report)
+        build_index(corpus, model, report=report)
+    return Index.open(folder, encoder=model)

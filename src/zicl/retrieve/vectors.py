@@ -66,17 +66,20 @@ def write(
 ) -> None:
     """Build an index from shards of vectors and write it."""
     index = make(kind, dimension, count, sample)
-    for part in parts:
-        index.add(np.ascontiguousarray(part, dtype=np.float32))
+    threads = faiss.omp_get_max_threads()
+    # Threads that add to an HNSW graph race for its links, and no two graphs would be the same.
+    faiss.omp_set_num_threads(1 if kind == "hnsw" else threads)
+    try:
+        for part in parts:
+            index.add(np.ascontiguousarray(part, dtype=np.float32))
+    finally:
+        faiss.omp_set_num_threads(threads)
     faiss.write_index(index, str(path))
 
 
 def read(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
     """Open an index memory-mapped: its vectors are read when they are searched."""
-    index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-    if isinstance(index, faiss.IndexHNSWFlat):
-        index.hnsw.efSearch = _HNSW_SEARCH
-    return index
+    return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
 
 
 def search(index: Any, query: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:  # noqa: ANN401
@@ -85,9 +88,15 @@ def search(index: Any, query: NDArray[np.float32], count: int) -> tuple[NDArray[
     FAISS takes another path for many queries at once, whose last digits differ; a result must not
     depend on what else is asked.
     """
+    count, options = min(count, index.ntotal), None
     if isinstance(index, faiss.IndexHNSWFlat):
-        index.hnsw.efSearch = max(_HNSW_SEARCH, count)
-    similarities, numbers = index.search(query.reshape(1, -1), min(count, index.ntotal))
+        options = faiss.SearchParametersHNSW(efSearch=max(_HNSW_SEARCH, count))
+    elif isinstance(index, faiss.IndexIVF):
+        # More is asked for than a few cells hold: look into more of them.
+        share = count / max(1, index.ntotal)
+        cells = min(index.nlist, max(index.nprobe, math.ceil(4 * share * index.nlist)))
+        options = faiss.SearchParametersIVF(nprobe=cells)
+    similarities, numbers = index.search(query.reshape(1, -1), count, params=options)
     found = numbers[0] >= 0
     order = np.lexsort((numbers[0][found], -similarities[0][found]))
     return numbers[0][found][order], similarities[0][found][order]
