@@ -44,8 +44,11 @@ def test_a_loaded_classifier_gives_the_same_numbers(saved):
 
 def test_nothing_is_overwritten(saved):
     clf, path = saved
+    before = (path / "classifier.json").stat().st_mtime_ns
+    clf.save(path)
+    assert (path / "classifier.json").stat().st_mtime_ns == before
     with pytest.raises(StorageError, match="exists already"):
-        clf.save(path)
+        clf.set_params(seed=8).fit().save(path)
 
 
 def test_what_changed_is_named(saved, tmp_path, jsonl, lm_folder):

@@ -198,6 +198,7 @@ def test_before_fit():
         (["fine", "  "], "row 1 is empty"),
         (["a\0b"], "NUL"),
         ([None], "NoneType"),
+        (pd.DataFrame({"text": ["x"]}), "a column of texts was expected"),
         ([float("nan")], "float"),
         (["\ud800"], "broken character"),
     ],
@@ -220,6 +221,24 @@ def test_bad_settings(index, lm):
         Retrieval(kk=3)
     with pytest.raises(ValueError, match="greater than or equal"):
         Retrieval(k=-1)
+
+
+def test_a_setting_changes_the_method_and_does_not_replace_it(index, lm):
+    made = ZICLClassifier(index, LABELS, lm, method="naive", retrieval=Retrieval(k=3)).fit()
+    assert made.settings_["retrieval"] == Retrieval(method="nearest", k=3)
+
+
+def test_labels_that_cannot_be_told_apart_are_found_by_fit(index, lm):
+    with pytest.raises(LabelError):
+        ZICLClassifier(index, ["great", "great "], lm, method="naive").fit()
+
+
+def test_scores_that_are_no_numbers_are_an_error(clf, lm, monkeypatch):
+    from zicl.exceptions import ModelError
+
+    monkeypatch.setattr(lm.forward, "packed", lambda batch, past=None: [[(np.array([np.nan]),) * 2]] * len(batch))
+    with pytest.raises(ModelError, match="not a number"):
+        clf.predict(TEXTS[:1])
 
 
 def test_labelling_and_templates(index, lm):

@@ -13,6 +13,7 @@ from zicl.demos.labels import Labels
 from zicl.demos.prompt import Demonstration, PromptBuilder
 from zicl.demos.synonyms import complete_synonyms, random_unigrams, suggest
 from zicl.demos.template import get_template
+from zicl.demos.wordnet import candidates, common_part_of_speech
 from zicl.examples import reviews
 from zicl.exceptions import SynonymError
 
@@ -96,19 +97,26 @@ def test_synonyms_that_make_sense(real_lm, encoder, labels, expected):
 def test_phrases_go_by_their_head_word(real_lm, encoder):
     found = suggest(Labels.of(["technical issue", "praise"]), encoder, real_lm, offline=True)
     assert found["technical issue"][0].word.startswith("technical ")
+    whole = suggest(Labels.of(["real estate", "praise"]), encoder, real_lm, offline=True)["real estate"]
+    assert not any(option.word.startswith("real ") for option in whole)
+
+
+def test_labels_are_used_as_one_part_of_speech():
+    assert common_part_of_speech(["positive", "negative"], offline=True) == "a"
+    assert common_part_of_speech(["sports", "travel", "health"], offline=True) == "n"
+    words = {c.word for c in candidates("positive", "a", offline=True)}
+    assert "film" not in words
+    assert "optimistic" in words
 
 
 def test_labels_without_a_good_synonym_are_all_named(real_lm, encoder):
-    class Has:
-        pass
-
-    index = Has()
-    index.encoder = encoder
     with pytest.raises(SynonymError, match="qwxyz, zyxwq") as error:
-        complete_synonyms(Labels.of(["qwxyz", "zyxwq", "sports"]), index=index, lm=real_lm, offline=True)
+        complete_synonyms(Labels.of(["qwxyz", "zyxwq", "sports"]), encoder=lambda: encoder, lm=real_lm, offline=True)
     assert "--synonyms" in error.value.hint
     given = Labels.of({"qwxyz": "one", "zyxwq": "two", "sports": ()})
-    assert complete_synonyms(given, index=index, lm=real_lm, offline=True)["sports"].synonyms == ("athletics",)
+    assert complete_synonyms(given, encoder=lambda: encoder, lm=real_lm, offline=True)["sports"].synonyms == (
+        "athletics",
+    )
 
 
 def test_random_words_are_common_english():

@@ -18,6 +18,7 @@ import platformdirs
 from zicl.exceptions import StorageError
 
 _HARDLY_ANYTHING = 1 << 20
+_LOCK = ".lock"
 
 
 def home() -> Path:
@@ -86,10 +87,12 @@ def move_in(folder: Path, target: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, message: str) -> Iterator[None]:
-    """Hold a lock inside a folder that only one process may work in."""
+    """Make a folder that only one process may work in, and hold a lock inside it."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / ".lock", timeout=0)
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / _LOCK, timeout=0)
     try:
         lock.acquire()
     except Timeout as error:
@@ -105,6 +108,13 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def empty(folder: Path) -> None:
+    """Remove all a folder holds but its lock."""
+    for path in folder.iterdir():
+        if path.name != _LOCK:
+            _remove(path)
 
 
 def write_text(path: Path, text: str) -> None:

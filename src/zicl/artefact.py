@@ -40,15 +40,21 @@ def save(classifier: ZICLClassifier, path: str | Path) -> Path:
     folder = Path(path)
     content, labels = _content(classifier, folder), classifier.labels_.to_toml()
     if folder.exists():
-        if (folder / CLASSIFIER).is_file() and read_json(folder / CLASSIFIER) == json.loads(json.dumps(content)):
-            if (folder / LABELS).read_text(encoding="utf-8") == labels:
-                return folder
+        if _holds(folder, content, labels):
+            return folder
         raise StorageError(f"{folder} exists already", hint="choose another name, or remove it first")
     with writing(folder) as temporary:
         temporary.mkdir(parents=True)
         write_text(temporary / LABELS, labels)
         write_json(temporary / CLASSIFIER, content)
     return folder
+
+
+def _holds(folder: Path, content: dict[str, Any], labels: str) -> bool:
+    if not (folder / CLASSIFIER).is_file() or not (folder / LABELS).is_file():
+        return False
+    same = bool(read_json(folder / CLASSIFIER) == json.loads(json.dumps(content)))
+    return same and (folder / LABELS).read_text(encoding="utf-8") == labels
 
 
 def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:

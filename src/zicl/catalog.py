@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from zicl._files import file_hash, home, read_json, storage_errors, write_json, writing
 from zicl._progress import Report, silent
@@ -63,10 +64,11 @@ class Asset:
 def catalog() -> dict[str, Asset]:
     """All entries by name."""
     table = tomllib.loads(files("zicl").joinpath("data/catalog.toml").read_text(encoding="utf-8"))
-    return {
-        name: Asset(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+    entries: dict[str, Any] = {
+        name: {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
         for name, entry in table.items()
     }
+    return {name: Asset(name=name, **entry) for name, entry in entries.items()}
 
 
 def get_asset(name: str) -> Asset:

@@ -120,8 +120,8 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         builder = _prompt_builder(template, lm, prompt, scoring)
         # Labels that cannot be told apart, or leave no room, are found now and not at the first text.
         builder.build("x", [], labels.words)
-        if retrieval.k and labelling.words == "synonyms":
-            labels = complete_synonyms(labels, index=index, lm=lm, offline=self.offline)
+        if index is not None and labelling.words == "synonyms":
+            labels = complete_synonyms(labels, encoder=lambda: index.encoder, lm=lm, offline=self.offline)
         self.pipeline_ = Pipeline(
             labels=labels,
             builder=builder,

@@ -119,28 +119,28 @@ class Explanation:
         )
         demos = "".join(
             f"<tr><td>{html.escape(d.sentence.text)}</td><td>{html.escape(d.words)}</td>"
-            f"<td>{html.escape(d.nearest.text) if d.nearest else ''}</td>"
-            f"<td>{'' if d.similarity is None else f'{d.similarity:.3f}'}</td>"
-            f"<td>{html.escape(d.sentence.domain)} #{d.sentence.row}</td></tr>"
+            f"<td>{html.escape(_origin(d))}</td><td>{'' if d.kept else 'dropped'}</td></tr>"
             for d in reversed(self.demonstrations)
         )
         return (
             f"<p><b>{html.escape(self.result.text)}</b> → <b>{html.escape(self.label)}</b><br>"
             f"{html.escape(self._notes())}</p>"
             f"<table><tr><th>label</th><th>probability</th><th>log-likelihood</th><th>tokens</th></tr>{rows}</table>"
-            "<table><tr><th>pseudo-demonstration</th><th>shown as</th><th>found through</th><th>similarity</th>"
-            f"<th>source</th></tr>{demos}</table><pre>{html.escape(self.prompt)}</pre>"
+            "<table><tr><th>pseudo-demonstration</th><th>shown as</th><th>found</th><th></th></tr>"
+            f"{demos}</table><pre>{html.escape(self.prompt)}</pre>"
         )
 
 
 def _origin(demo: Shown) -> str:
     """How a demonstration was found, in words."""
-    place = f"{demo.sentence.domain} #{demo.sentence.row}"
+    place = f"{demo.sentence.source} ({demo.sentence.domain}) #{demo.sentence.row}"
     if demo.nearest is None:
         return f"drawn at random, {place}"
     if demo.nearest == demo.sentence:
         return f"similarity {demo.similarity:.3f}, {place}"
-    return f"{place}, beside #{demo.nearest.row}, similarity {demo.similarity:.3f}: {demo.nearest.text}"
+    adjacent = abs(demo.nearest.row - demo.sentence.row) == 1 and demo.nearest.document == demo.sentence.document
+    relation = "beside" if adjacent else "of the domain of"
+    return f"{place}, {relation} #{demo.nearest.row}, similarity {demo.similarity:.3f}: {demo.nearest.text}"
 
 
 def _demo_dict(demo: Shown) -> dict[str, Any]:

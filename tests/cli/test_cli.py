@@ -52,11 +52,11 @@ def options(corpus, lm_folder):
 
 
 def test_corpus_info_and_show(run, corpus):
-    code, out, err = run("corpus", "info", corpus, "--verify")
+    code, out, _ = run("corpus", "info", corpus, "--verify")
     assert code == 0
     assert "flat, 30 vectors" in out
     assert json.loads(run("corpus", "info", corpus, "--json")[1])["corpus"]["sentences"] == 30
-    code, out, err = run("corpus", "show", corpus, 4)
+    code, out, _ = run("corpus", "show", corpus, 4)
     assert "▶ 4  It stopped at every village." in out
     assert run("corpus", "show", corpus, 99)[0] == 2
     assert len(json.loads(run("corpus", "show", corpus, 4, "--json")[1])["paragraph"]) == 3

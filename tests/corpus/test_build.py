@@ -49,6 +49,14 @@ def test_a_document_is_recognised_by_its_whole_text(tmp_path, jsonl):
     assert corpus.documents_like("Something else.") == set()
 
 
+def test_a_txt_file_is_recognised_as_a_whole_and_by_its_paragraphs(tmp_path):
+    path = tmp_path / "one.txt"
+    path.write_text("I love it. So warm.\n\nThe soup was cold. I left.\n")
+    corpus = build_corpus(find_sources([path]), tmp_path / "c.zicl")
+    assert corpus.documents_like(path.read_text()) == {0, 1}
+    assert corpus.documents_like("I love it.") == {0}
+
+
 def test_the_sample_is_uniform_over_paragraphs_and_seeded(tmp_path, jsonl):
     def rows(name, seed):
         options = BuildOptions(max_paragraphs=4, seed=seed)
@@ -96,6 +104,22 @@ def test_another_build_does_not_resume_a_killed_one(tmp_path, jsonl, monkeypatch
     other = tmp_path / "other.txt"
     other.write_text("Quite another text. Of two sentences.")
     assert len(build_corpus(find_sources([other]), tmp_path / "c.zicl")) == 2
+
+
+def test_two_builds_of_one_corpus_do_not_mix(tmp_path, jsonl):
+    from zicl._files import locked
+
+    with locked(tmp_path / "c.zicl.partial", ""), pytest.raises(StorageError, match="another process"):
+        build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
+
+
+def test_few_accepted_sentences_still_end_a_shard(tmp_path, jsonl, monkeypatch):
+    monkeypatch.setattr(module, "_SHARD_BLOCKS", 3)
+    reports = []
+    build_corpus(
+        find_sources([jsonl]), tmp_path / "c.zicl", BuildOptions(max_paragraphs=1), report=lambda *a: reports.append(a)
+    )
+    assert len([r for r in reports if r[0] == "reading"]) > 3
 
 
 def test_nothing_is_overwritten_unasked(tmp_path, jsonl):
@@ -147,7 +171,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path, jsonl, mo
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(module._Shard, "write", full)
+    monkeypatch.setattr(module.pa.ipc, "new_file", full)
     with pytest.raises(StorageError, match="disk is full"):
         build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
     assert not (tmp_path / "c.zicl").exists()

@@ -55,17 +55,19 @@ def test_paragraphs_keep_every_sentence_in_order(words):
     assert all(0 < len(paragraph) <= LONGEST_PARAGRAPH for paragraph in found)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=20)), max_size=12))
-def test_document_hashes_match_the_whole_text(pairs):
-    pairs = sorted(pairs, key=lambda pair: pair[0])
-    hashes, found = DocumentHashes(), {}
-    for record, text in pairs:
-        if finished := hashes.feed(Block(record, text)):
-            found[finished[0]] = finished[1]
-    if last := hashes.last():
-        found[last[0]] = last[1]
-    for record in {record for record, _ in pairs}:
-        assert found[record] == document_hash("\n\n".join(text for r, text in pairs if r == record))
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.text(min_size=1, max_size=20)), max_size=12))
+def test_documents_and_groups_are_recognised_by_their_whole_text(triples):
+    triples = sorted(triples, key=lambda t: (t[0], t[1]))
+    blocks = [Block(3 * group + record, text, group) for group, record, text in triples]
+    hashes, found = DocumentHashes(), set()
+    for block in blocks:
+        found.update(hashes.feed(block))
+    found.update(hashes.last())
+    expected = set()
+    for block in blocks:
+        expected.add((block.record, document_hash("\n".join(b.text for b in blocks if b.record == block.record))))
+        expected.add((block.record, document_hash("\n".join(b.text for b in blocks if b.group == block.group))))
+    assert found == expected
 
 
 def test_splitters():

@@ -38,7 +38,7 @@ def write(path, kind):
 def test_every_format_gives_the_same_blocks(tmp_path, name):
     path = write(tmp_path / name, name.split(".")[1])
     [source] = find_sources([path])
-    blocks = [(b.record, b.text.strip()) for b in Reader(source).blocks()]
+    blocks = [(b.group, b.text.strip()) for b in Reader(source).blocks()]
     assert blocks == [(0, TEXTS[0]), (1, "A train"), (1, "A second paragraph of it."), (2, TEXTS[2])]
 
 
@@ -51,7 +51,7 @@ def test_lines_makes_each_line_a_record(tmp_path):
     (tmp_path / "a.txt").write_text("first ticket\nsecond ticket\n\nthird\n")
     [source] = find_sources([tmp_path / "a.txt"])
     assert [b.record for b in Reader(source, lines=True).blocks()] == [0, 1, 2]
-    assert {b.record for b in Reader(source).blocks()} == {0}
+    assert [(b.record, b.group) for b in Reader(source).blocks()] == [(0, 0), (1, 0)]
 
 
 def test_a_folder_is_read_in_sorted_order(tmp_path):
@@ -74,6 +74,9 @@ def test_domains_are_kept(tmp_path):
         ("a.jsonl", b'{"text": 5}\n', "holds int, not text"),
         ("a.csv", b"body\nhello\n", "no column 'text'"),
         ("a.txt", b"fine\nbad \xff byte\n", "byte 0xff is not utf-8"),
+        ("a.jsonl", b'{"text": "\\ud800"}\n', "broken character"),
+        ("a.jsonl.gz", b"not gzip", "is damaged"),
+        ("a.parquet.gz", b"x", "cannot be read"),
         ("a.txt", b"nul \x00 byte\n", "NUL byte"),
     ],
 )

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from zicl.demos import labeler
 from zicl.demos.labels import Label, Labels
-from zicl.demos.synonyms import Suggestion, _distinct, paper_table
+from zicl.demos.synonyms import Suggestion, _distinct, complete_synonyms, paper_table
 from zicl.demos.wordnet import same_root
 from zicl.exceptions import LabelError, SynonymError
 
@@ -20,6 +20,7 @@ from zicl.exceptions import LabelError, SynonymError
         (["great", "bad\0"], "NUL"),
         ("great", "is the text"),
         (5, "labels is int"),
+        ([0, 1], "holds 0, not text"),
         ("missing.toml", "there is no file"),
     ],
 )
@@ -72,6 +73,18 @@ def test_the_papers_tables():
     assert paper_table(["negative", "neutral", "positive"])["neutral"] == ("normal",)
     assert paper_table(["terrible", "bad", "okay", "good", "great"])["great"] == ("excellent",)
     assert paper_table(["great", "awful"]) is None
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"great": "fine", "okay": "Fine"}, "synonym of both"),
+        ({"great": "okay", "okay": "fine"}, "is itself the label"),
+    ],
+)
+def test_synonyms_are_checked_as_a_whole(given_, message):
+    with pytest.raises(SynonymError, match=message):
+        complete_synonyms(Labels.of(given_), encoder=lambda: None, lm=None)
 
 
 LABELS = Labels.of({"great": ["good", "fine"], "terrible": "bad"})

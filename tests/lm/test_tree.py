@@ -106,6 +106,36 @@ def test_models_that_cannot_read_trees_are_scored_the_plain_way():
     )
 
 
+def test_a_window_counted_in_a_models_own_way_is_noticed():
+    """GPT-Neo's local layers count their window in places of the sequence: its packed trees would be wrong."""
+    import transformers as hf
+
+    from tests.conftest import byte_tokenizer
+    from zicl.lm.hf import HFLanguageModel
+
+    torch.manual_seed(5)
+    config = hf.GPTNeoConfig(
+        vocab_size=400, hidden_size=32, num_layers=2, num_heads=4, intermediate_size=64, window_size=16,
+        attention_types=[[["global", "local"], 1]], max_position_embeddings=512,
+    )  # fmt: skip
+    model = hf.AutoModelForCausalLM.from_config(config)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            parameter.data.mul_(6)
+    lm = HFLanguageModel(model, byte_tokenizer(), name="neo", identity="neo")
+    draw = np.random.default_rng(3)
+    check(
+        lm,
+        [
+            Prompt(
+                seg(draw.integers(2, 400, 40)),
+                EMPTY,
+                tuple(Branch(EMPTY, seg(draw.integers(2, 400, 12))) for _ in range(3)),
+            )
+        ],
+    )
+
+
 def test_shared_tokens_are_fed_once_and_last_tokens_not_at_all():
     tree = pack(
         [Prompt(seg([10, 11]), seg([12]), (Branch(EMPTY, seg([20, 21, 22])), Branch(EMPTY, seg([20, 21, 23]))))]

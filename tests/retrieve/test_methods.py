@@ -93,6 +93,15 @@ def test_repeated_neighbours_are_replaced_through_the_next_nearest(tmp_path):
     assert len(set(texts)) == 5
 
 
+def test_the_input_is_not_shown_even_as_a_duplicate_elsewhere(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("Same here. Other one.\n\nThird one. Same here.\n\nFourth one. Fifth one.\n")
+    index = make_index(tmp_path / "c.zicl", path)
+    for method in METHODS:
+        found = RETRIEVERS.get(method)().retrieve(index, Query("same here."), 2)
+        assert "Same here." not in [index.sentence(item.row).text for item in found]
+
+
 def test_random_inputs_are_one_set_for_all(index):
     sets = {
         tuple(i.row for i in Random().retrieve(index, Query(text), 5)) for text in (QUERY, "Other words.", "Third.")

@@ -110,7 +110,7 @@ class Choice:
             method=self.method or "z-icl",
             seed=self.seed or 0,
             offline=self.offline,
-            **settings,  # type: ignore[arg-type]
+            **settings,
         )
 
     def _groups(self) -> dict[str, dict[str, Any]]:
@@ -122,15 +122,15 @@ class Choice:
             if not equals or group not in groups or not key:
                 raise UsageError(f"--set {entry!r}: expected GROUP.NAME=VALUE", hint=f"groups are: {', '.join(groups)}")
             groups[group][key] = value
-        named = {
+        named: dict[tuple[str, str], Any] = {
             ("retrieval", "k"): self.k,
             ("retrieval", "method"): self.retrieval,
             ("scoring", "inference"): self.inference,
             ("prompt", "template"): None if self.template is None else parse_template(self.template),
         }
-        for (group, key), value in named.items():
-            if value is not None:
-                groups[group][key] = value
+        for (group, key), chosen in named.items():
+            if chosen is not None:
+                groups[group][key] = chosen
         return groups
 
 

@@ -46,7 +46,7 @@ def suggest(
         from zicl.lm.load import load_lm
         from zicl.retrieve.encoder import load_encoder
 
-        known = paper_table(chosen.names)
+        known = paper_table(chosen.words)
         missing = [label for label in chosen if not label.synonyms]
         found = (
             {}
@@ -55,7 +55,7 @@ def suggest(
         )
     words = {name: [options[0].word] for name, options in found.items() if options}
     if known:
-        words = {label.name: list(known[label.name]) for label in missing}
+        words = {label.name: list(known[label.words]) for label in missing}
     drafted = chosen.with_synonyms(words)
     if json_output:
         alternatives = {name: [asdict(option) for option in options] for name, options in found.items()}

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from zicl import __version__
-from zicl._files import locked, move_in, read_json, storage_errors, write_json, write_text, writing
+from zicl._files import empty, locked, move_in, read_json, storage_errors, write_json, write_text, writing
 from zicl._progress import Report, silent
 from zicl._random import stable_hash
 from zicl.corpus.dedup import Seen
@@ -83,8 +83,9 @@ def build_corpus(
     if target.exists() and not overwrite:
         raise StorageError(f"{target} exists already", hint="choose another name with -o, or pass --overwrite")
     partial = target.with_name(target.name + ".partial")
-    state = _resume(partial, build_key(sources, options), can_resume=all(s.path != "-" for s in sources))
+    can_resume = all(source.path != "-" for source in sources)
     with locked(partial, f"{target} is being built by another process"):
+        state = _resume(partial, build_key(sources, options), can_resume=can_resume)
         _read(sources, options, partial, state, report)
         if state.sentences == 0:
             shutil.rmtree(partial, ignore_errors=True)
@@ -112,11 +113,8 @@ def _resume(partial: Path, key: str, *, can_resume: bool) -> _State:
         content = read_json(note)
         if content.get("key") == key:
             return _State(**content)
-    if partial.exists():
-        # Another build, or standard input, which cannot be read twice: nothing of it can be used.
-        shutil.rmtree(partial)
-    with storage_errors(partial):
-        partial.mkdir(parents=True)
+    # Another build, or standard input, which cannot be read twice: nothing of it can be used.
+    empty(partial)
     return _State(key)
 
 

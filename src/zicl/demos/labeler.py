@@ -55,5 +55,5 @@ def random_words(labels: Labels, unigrams: Sequence[str], seed: int) -> Labeler:
     """A one-to-one map from labels to random English words, one map a seed."""
     taken = {word.casefold() for label in labels for word in (label.name, label.words, *label.synonyms)}
     usable = sorted(set(unigrams) - taken)
-    order = rng(seed, "random words").permutation(len(usable))
-    return Labeler({label.name: (usable[int(n)],) for label, n in zip(labels, order, strict=False)})
+    order = rng(seed, "random words").choice(len(usable), len(labels), replace=False)
+    return Labeler({label.name: (usable[int(n)],) for label, n in zip(labels, order, strict=True)})

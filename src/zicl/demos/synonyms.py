@@ -8,10 +8,10 @@ encoder and the language model together.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,32 +45,31 @@ class Suggestion:
     likelier: float
 
 
-class _HasEncoder(Protocol):
-    encoder: Encoder
-
-
-def paper_table(names: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
-    """The paper's synonyms for a label set, if it is one of the paper's.
+def paper_table(words: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
+    """The paper's synonyms for the words of a label set, if it is one of the paper's.
 
     >>> paper_table(["great", "terrible"])["great"]
     ('good',)
     """
     tables = tomllib.loads(files("zicl").joinpath("data/paper_synonyms.toml").read_text(encoding="utf-8"))
     for entry in tables.values():
-        if set(entry["labels"]) == set(names):
+        if set(entry["labels"]) == set(words):
             return {name: (word,) for name, word in zip(entry["labels"], entry["synonyms"], strict=True)}
     return None
 
 
-def complete_synonyms(labels: Labels, *, index: Any, lm: LanguageModel, offline: bool = False) -> Labels:  # noqa: ANN401 - has an encoder, or a base that has
+def complete_synonyms(
+    labels: Labels, *, encoder: Callable[[], Encoder], lm: LanguageModel, offline: bool = False
+) -> Labels:
     """The labels with a synonym each: those given stay, the rest come from the paper or are found."""
-    if all(label.synonyms for label in labels):
-        return labels
-    known = paper_table(labels.names)
-    if known is None:
-        encoder = getattr(index, "base", index).encoder
-        found = suggest(labels, encoder, lm, offline=offline)
-        known = {name: (options[0].word,) for name, options in found.items() if options}
+    known: dict[str, tuple[str, ...]] = {}
+    if not all(label.synonyms for label in labels):
+        table = paper_table(labels.words)
+        if table is not None:
+            known = {label.name: table[label.words] for label in labels}
+        else:
+            found = suggest(labels, encoder(), lm, offline=offline)
+            known = {name: (options[0].word,) for name, options in found.items() if options}
     missing = [label.name for label in labels if not label.synonyms and label.name not in known]
     if missing:
         raise SynonymError(
@@ -79,14 +78,36 @@ def complete_synonyms(labels: Labels, *, index: Any, lm: LanguageModel, offline:
             + " ".join(f"--synonyms {name!r}=…" for name in missing)
             + " (in Python: labels={name: synonym}), or use the method 'naive', which needs none",
         )
-    return labels.with_synonyms({label.name: label.synonyms or known[label.name] for label in labels})
+    completed = labels.with_synonyms({label.name: label.synonyms or known[label.name] for label in labels})
+    _check_apart(completed)
+    return completed
+
+
+def _check_apart(labels: Labels) -> None:
+    """A synonym that stands for two labels, or is a label itself, would say the wrong thing."""
+    owner: dict[str, str] = {}
+    for label in labels:
+        for word in {synonym.casefold() for synonym in label.synonyms}:
+            if word in owner:
+                raise SynonymError(
+                    f"{word!r} is a synonym of both {owner[word]!r} and {label.name!r}", hint="give one of them another"
+                )
+            owner[word] = label.name
+    for label in labels:
+        for word in (label.words.casefold(), label.name.casefold()):
+            if word in owner:
+                raise SynonymError(
+                    f"the synonym {word!r} of {owner[word]!r} is itself the label {label.name!r}",
+                    hint="give it another synonym: the model could copy this one",
+                )
 
 
 def suggest(
     labels: Labels, encoder: Encoder, lm: LanguageModel, *, offline: bool = False, most: int = 3
 ) -> dict[str, list[Suggestion]]:
     """The best synonyms for every label without one, best first; an empty list where none is good enough."""
-    words = {label.name: wordnet.candidates(label.words, offline=offline) for label in labels}
+    part = wordnet.common_part_of_speech(labels.words, offline=offline)
+    words = {label.name: wordnet.candidates(label.words, part, offline=offline) for label in labels}
     result = {}
     for label in labels:
         if label.synonyms:
@@ -119,7 +140,7 @@ def _rank(
 ) -> list[Suggestion]:
     if not candidates:
         return []
-    phrases = [_phrase(label.words, c.word) for c in candidates]
+    phrases = [c.word if c.whole else _phrase(label.words, c.word) for c in candidates]
     texts = [f"{x.words} ({x.description})" if x.description else x.words for x in labels]
     similarity = encoder.encode(phrases) @ encoder.encode(texts).T
     place = labels.names.index(label.name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,12 +18,16 @@ _SENSES = 6
 
 @dataclass(frozen=True)
 class Candidate:
-    """A word that may stand for a label. ``sense`` is the rank of the sense it came from (0 is the commonest)."""
+    """A word that may stand for a label.
+
+    ``sense`` is the rank of the sense it came from (0 is the commonest of its part of speech), ``whole`` says
+    that it stands for all of a phrase and not only for its head word.
+    """
 
     word: str
     relation: int
     sense: int
-    gloss: str
+    whole: bool
     count: int
 
 
@@ -39,29 +44,50 @@ def wordnet(offline: bool = False) -> Any:  # noqa: ANN401 - NLTK has no types
         return WordNetCorpusReader(FileSystemPathPointer(str(folder / "corpora" / "wordnet")), None)
 
 
-def candidates(word: str, *, offline: bool = False) -> list[Candidate]:
+def candidates(word: str, part_of_speech: str | None = None, *, offline: bool = False) -> list[Candidate]:
     """Words WordNet relates to ``word``, each once with its closest relation; a phrase goes by its head word."""
     found: dict[str, Candidate] = {}
-    for sense, synset in enumerate(senses(word, offline=offline)):
+    synsets, whole = _synsets(word, offline)
+    chosen = [s for s in synsets if part_of_speech in (None, _part_of_speech(s))] or synsets
+    for sense, synset in enumerate(chosen[:_SENSES]):
         for relation, related in _related(synset):
             for lemma in related.lemmas():
                 name = lemma.name()
                 if not name.isalpha() or not name.islower() or len(name) < 3:
                     continue
-                candidate = Candidate(name, relation, sense, related.definition(), counts(offline).get(name, 0))
                 known = found.get(name)
                 if known is None or (relation, sense) < (known.relation, known.sense):
-                    found[name] = candidate
+                    found[name] = Candidate(name, relation, sense, whole, counts(offline).get(name, 0))
     return list(found.values())
 
 
-def senses(word: str, *, offline: bool = False) -> list[Any]:
-    """The commonest senses of a word, of its base form, or of a phrase's head word."""
-    reader = wordnet(offline)
-    whole = reader.synsets(word.strip().replace(" ", "_").lower())
-    if not whole and " " in word.strip():
-        whole = reader.synsets(word.rsplit(maxsplit=1)[-1].lower())
-    return list(whole)[:_SENSES]
+def common_part_of_speech(words: Sequence[str], *, offline: bool = False) -> str | None:
+    """The part of speech most of the labels can be, and of several the one they are most often.
+
+    Labels are used alike, so that "positive" beside "negative" is an adjective and not a photograph.
+    """
+    possible: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    for word in words:
+        synsets, _ = _synsets(word, offline)
+        possible.update({_part_of_speech(synset) for synset in synsets})
+        for synset in synsets:
+            used[_part_of_speech(synset)] += sum(lemma.count() for lemma in synset.lemmas())
+    return max(possible, key=lambda part: (possible[part], used[part]), default=None)
+
+
+def _synsets(word: str, offline: bool) -> tuple[list[Any], bool]:
+    """All senses of a word or phrase, else those of a phrase's head word; and whether it was the whole."""
+    reader, words = wordnet(offline), word.strip().lower().split()
+    whole = list(reader.synsets("_".join(words)))
+    if whole or len(words) == 1:
+        return whole, True
+    return list(reader.synsets(words[-1])), False
+
+
+def _part_of_speech(synset: Any) -> str:  # noqa: ANN401 - NLTK has no types
+    """WordNet files some adjectives ("satellites") under a letter of their own."""
+    return str(synset.pos()).replace("s", "a")
 
 
 def _related(synset: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
@@ -95,7 +121,8 @@ def same_root(first: str, second: str) -> bool:
     stem = PorterStemmer().stem
     one, two = first.casefold(), second.casefold()
     shared = len(one) >= 4 and len(two) >= 4 and (one[:5] == two[:5])
-    return stem(one) == stem(two) or one in two or two in one or shared
+    inside = min(len(one), len(two)) >= 4 and (one in two or two in one)
+    return stem(one) == stem(two) or inside or shared
 
 
 def unigrams(offline: bool = False) -> list[str]:

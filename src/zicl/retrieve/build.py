@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zicl._files import locked, move_in, read_json, storage_errors, write_json, writing
+from zicl._files import empty, locked, move_in, read_json, storage_errors, write_json, writing
 from zicl._progress import Report, silent
 from zicl._random import rng
 from zicl.corpus.store import Corpus, describe_files
@@ -29,28 +29,27 @@ def build_index(corpus: Corpus, encoder: Encoder, *, kind: Kind = "auto", report
     chosen = vectors.choose(kind, len(rows))
     target = corpus.path / FOLDER
     partial = corpus.path / (FOLDER + ".partial")
-    with storage_errors(partial):
+    with locked(partial, f"{corpus.path} is being indexed by another process"), storage_errors(partial):
         _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity})
-        with locked(partial, f"{corpus.path} is being indexed by another process"):
-            shards = _embed(corpus, encoder, rows, partial, report)
-            report("indexing", 0, 1, chosen)
-            whole = partial / "whole"
-            shutil.rmtree(whole, ignore_errors=True)
-            whole.mkdir()
-            _write_index(chosen, encoder.dimension, shards, len(rows), whole / VECTORS)
-            np.save(whole / ROWS, rows)
-            manifest = {
-                "format": FORMAT,
-                "corpus": corpus.hash,
-                "encoder": {"name": encoder.name, "identity": encoder.identity, "dimension": encoder.dimension},
-                "kind": chosen,
-                "vectors": len(rows),
-                "files": describe_files(whole, (VECTORS, ROWS)),
-            }
-            write_json(whole / MANIFEST, manifest)
-            move_in(whole, target)
-            report("indexing", 1, 1, chosen)
-        shutil.rmtree(partial, ignore_errors=True)
+        shards = _embed(corpus, encoder, rows, partial, report)
+        report("indexing", 0, 1, chosen)
+        whole = partial / "whole"
+        shutil.rmtree(whole, ignore_errors=True)
+        whole.mkdir()
+        _write_index(chosen, encoder.dimension, shards, len(rows), whole / VECTORS)
+        np.save(whole / ROWS, rows)
+        manifest = {
+            "format": FORMAT,
+            "corpus": corpus.hash,
+            "encoder": {"name": encoder.name, "identity": encoder.identity, "dimension": encoder.dimension},
+            "kind": chosen,
+            "vectors": len(rows),
+            "files": describe_files(whole, (VECTORS, ROWS)),
+        }
+        write_json(whole / MANIFEST, manifest)
+        move_in(whole, target)
+        report("indexing", 1, 1, chosen)
+    shutil.rmtree(partial, ignore_errors=True)
     return target
 
 
@@ -59,8 +58,7 @@ def _prepare(partial: Path, key: dict[str, str]) -> None:
     note = partial / "state.json"
     if note.is_file() and read_json(note) == key:
         return
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    empty(partial)
     write_json(note, key)
 
 

@@ -35,7 +35,10 @@ class Searchable(Protocol):
     ``found`` keeps what they found, so that changing only the labels searches nothing again.
     """
 
-    found: dict[Any, Any]
+    @property
+    def found(self) -> dict[Any, Any]:
+        """What was found before."""
+        ...
 
     @property
     def encoder(self) -> Encoder:

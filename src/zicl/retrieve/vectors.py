@@ -89,13 +89,15 @@ def search(index: Any, query: NDArray[np.float32], count: int) -> tuple[NDArray[
     depend on what else is asked.
     """
     count, options = min(count, index.ntotal), None
+    # FAISS's own type annotations do not know its search parameters.
+    parameters: Any = faiss
     if isinstance(index, faiss.IndexHNSWFlat):
-        options = faiss.SearchParametersHNSW(efSearch=max(_HNSW_SEARCH, count))
+        options = parameters.SearchParametersHNSW(efSearch=max(_HNSW_SEARCH, count))
     elif isinstance(index, faiss.IndexIVF):
         # More is asked for than a few cells hold: look into more of them.
         share = count / max(1, index.ntotal)
         cells = min(index.nlist, max(index.nprobe, math.ceil(4 * share * index.nlist)))
-        options = faiss.SearchParametersIVF(nprobe=cells)
+        options = parameters.SearchParametersIVF(nprobe=cells)
     similarities, numbers = index.search(query.reshape(1, -1), count, params=options)
     found = numbers[0] >= 0
     order = np.lexsort((numbers[0][found], -similarities[0][found]))
