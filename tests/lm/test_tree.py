@@ -32,7 +32,7 @@ branches = st.lists(st.tuples(st.lists(token, max_size=4), line), min_size=1, ma
 
 
 @st.composite
-def prompts(draw, longest=60):
+def prompts(draw, longest=120):
     """Some prompts, often with a prefix in common, with branches that share tokens and some that do not."""
     prefix = draw(st.lists(token, min_size=1, max_size=longest))
     result = []
@@ -67,8 +67,8 @@ def test_batch_size_changes_nothing(family, batch_size):
     lm, draw = model(family), np.random.default_rng(batch_size)
     asked = []
     for number in range(9):
-        # Prefixes of 3 to 43 tokens: shorter and longer than Gemma's window of 16.
-        prefix = draw.integers(2, 400, 3 + 5 * number)
+        # Prefixes of 3 to 123 tokens: shorter and longer than Gemma's window of 16, and than the chain kernel needs.
+        prefix = draw.integers(2, 400, 3 + 15 * number)
         tree = tuple(Branch(EMPTY, seg(draw.integers(2, 400, 3))) for _ in range(3))
         asked.append(Prompt(seg(prefix), seg(draw.integers(2, 400, 4)), tree))
     before, lm.batch_size = lm.batch_size, batch_size
@@ -81,7 +81,7 @@ def test_batch_size_changes_nothing(family, batch_size):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_shared_prefix_is_computed_once_and_scores_the_same(family, monkeypatch):
     lm, draw = model(family), np.random.default_rng(1)
-    prefix = seg(draw.integers(2, 400, 50))
+    prefix = seg(draw.integers(2, 400, 90))
     asked = [
         Prompt(
             prefix,
@@ -93,7 +93,7 @@ def test_a_shared_prefix_is_computed_once_and_scores_the_same(family, monkeypatc
     calls, original = [], lm.forward.prefix
     monkeypatch.setattr(lm.forward, "prefix", lambda tokens: calls.append(len(tokens)) or original(tokens))
     check(lm, asked)
-    assert calls == [50]
+    assert calls == [90]
 
 
 def test_models_that_cannot_read_trees_are_scored_the_plain_way():
@@ -171,3 +171,9 @@ def test_nothing_before_the_first_scored_token_is_an_error_not_a_zero():
         pack([Prompt(EMPTY, EMPTY, (Branch(EMPTY, seg([20, 21])),))])
     with pytest.raises(PromptError, match="nothing to score"):
         pack([Prompt(seg([1]), EMPTY, (Branch(seg([20]), EMPTY),))])
+
+
+def test_a_chain_ends_where_the_first_branch_begins():
+    tree = pack([Prompt(seg([10, 11]), EMPTY, (Branch(seg([20]), seg([30, 31])), Branch(seg([21]), seg([30, 31]))))])
+    assert tree.tokens.tolist() == [10, 11, 20, 30, 21, 30]
+    assert tree.chain == 4

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from zicl.demos.prompt import Prompt
+from zicl.lm import attention
 from zicl.lm.base import BranchScores
 from zicl.lm.tree import ROOT, Packed
 
@@ -23,6 +24,7 @@ class Forward:
     """Runs one transformers model. Hidden states first, vocabulary projection only where asked."""
 
     def __init__(self, model: Any) -> None:  # noqa: ANN401 - any AutoModelForCausalLM
+        attention.use(model)
         self.model = model
         self.body = model.base_model
         self.head = model.get_output_embeddings()
@@ -41,13 +43,14 @@ class Forward:
         count = len(tokens)
         chain = np.tril(np.ones((count, count), dtype=bool))
         positions = np.arange(count)
-        output = self.body(
-            input_ids=torch.tensor([list(tokens)], device=self.device),
-            position_ids=torch.tensor(positions[None], device=self.device),
-            attention_mask=self._mask([chain], [positions], [positions]),
-            past_key_values=cache,
-            use_cache=True,
-        )
+        with attention.chain(count):
+            output = self.body(
+                input_ids=torch.tensor([list(tokens)], device=self.device),
+                position_ids=torch.tensor(positions[None], device=self.device),
+                attention_mask=self._mask([chain], [positions], [positions]),
+                past_key_values=cache,
+                use_cache=True,
+            )
         return [(layer.keys, layer.values) for layer in cache.layers], output.last_hidden_state[0, -1]
 
     # -- packed trees -----------------------------------------------------------------------------
@@ -64,17 +67,18 @@ class Forward:
         hidden: torch.Tensor | None = None
         if width:
             cache = DynamicCache(past[0]) if past else None
-            hidden = self.body(
-                input_ids=_padded([p.tokens for p in batch], width, self.device),
-                position_ids=_padded([p.positions for p in batch], width, self.device),
-                attention_mask=self._mask(
-                    [_square(p.visible(), width) for p in batch],
-                    [np.pad(p.positions, (0, width - len(p))) for p in batch],
-                    [np.pad(np.r_[np.arange(offset), p.positions], (0, width - len(p))) for p in batch],
-                ),
-                past_key_values=cache,
-                use_cache=cache is not None,
-            ).last_hidden_state
+            with attention.chain(batch[0].chain if len(batch) == 1 and not past else 0):
+                hidden = self.body(
+                    input_ids=_padded([p.tokens for p in batch], width, self.device),
+                    position_ids=_padded([p.positions for p in batch], width, self.device),
+                    attention_mask=self._mask(
+                        [_square(p.visible(), width) for p in batch],
+                        [np.pad(p.positions, (0, width - len(p))) for p in batch],
+                        [np.pad(np.r_[np.arange(offset), p.positions], (0, width - len(p))) for p in batch],
+                    ),
+                    past_key_values=cache,
+                    use_cache=cache is not None,
+                ).last_hidden_state
         return [
             self._gather(p, None if hidden is None else hidden[row], None if past is None else past[1])
             for row, p in enumerate(batch)

@@ -41,6 +41,12 @@ class Packed:
         """Position ids: depth in the tree, behind the computed prefix."""
         return self.depths + self.offset
 
+    @property
+    def chain(self) -> int:
+        """How many tokens at the beginning follow one another without a branch."""
+        follows = self.parents == np.arange(-1, len(self.parents) - 1)
+        return int(np.argmin(follows)) if not follows.all() else len(follows)
+
     def visible(self) -> NDArray[np.bool_]:
         """Which tokens each token attends to, the computed prefix first."""
         count = len(self.tokens)
