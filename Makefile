@@ -7,15 +7,15 @@ TORCH  := torch==2.13.0
 
 .PHONY: demo test lint bench clean
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet -e .
+	$(BIN)/pip install --quiet -c constraints.txt -e .
 	touch $@
 
 $(VENV)/.tested: $(VENV)/.installed
-	$(BIN)/pip install --quiet -e ".[test,lint]"
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[test,lint]"
 	touch $@
 
 demo: $(VENV)/.installed
@@ -32,7 +32,7 @@ lint: $(VENV)/.tested
 	$(BIN)/mypy
 
 bench: $(VENV)/.installed
-	$(BIN)/pip install --quiet -e ".[bench]"
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[bench]"
 	$(BIN)/python benchmarks/score.py
 	$(BIN)/python benchmarks/corpus.py
 	$(BIN)/python benchmarks/startup.py

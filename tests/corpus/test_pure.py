@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zicl.corpus.dedup import Seen
-from zicl.corpus.documents import DocumentHashes, document_hash
-from zicl.corpus.paragraphs import LONGEST_PARAGRAPH, paragraphs
+from zicl.corpus.documents import DocumentHashes, document_hash, same_text_hash
+from zicl.corpus.paragraphs import LONGEST_PARAGRAPH, paragraphs, tidy
 from zicl.corpus.read import Block
 from zicl.corpus.sample import BottomSample
 from zicl.corpus.split import get_splitter
@@ -22,7 +22,8 @@ def test_first_occurrence_wins_across_batches(batches):
         for text in batch:
             expected.append(text not in known)
             known.add(text)
-        assert seen.first(batch).tolist() == expected
+        hashes = np.array([same_text_hash(text) for text in batch], dtype=np.uint64)
+        assert seen.first(hashes).tolist() == expected
     assert len(seen) == len(known)
 
 
@@ -58,16 +59,21 @@ def test_paragraphs_keep_every_sentence_in_order(words):
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.text(min_size=1, max_size=20)), max_size=12))
 def test_documents_and_groups_are_recognised_by_their_whole_text(triples):
     triples = sorted(triples, key=lambda t: (t[0], t[1]))
-    blocks = [Block(3 * group + record, text, group) for group, record, text in triples]
-    hashes, found = DocumentHashes(), set()
+    blocks = [Block(3 * group + record, tidy(text), group) for group, record, text in triples]
+    hashes, found = DocumentHashes(grouped=True), set()
     for block in blocks:
-        found.update(hashes.feed(block))
+        found.update(hashes.feed(block.record, block.group, block.text))
     found.update(hashes.last())
     expected = set()
     for block in blocks:
         expected.add((block.record, document_hash("\n".join(b.text for b in blocks if b.record == block.record))))
         expected.add((block.record, document_hash("\n".join(b.text for b in blocks if b.group == block.group))))
     assert found == expected
+
+
+@given(st.text().map(lambda text: " ".join(text.split())))
+def test_a_sentence_has_the_hash_of_the_document_it_would_be(text):
+    assert same_text_hash(text) == document_hash(text)
 
 
 def test_splitters():

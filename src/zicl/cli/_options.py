@@ -73,7 +73,7 @@ class Choice:
             go_offline()
         if self.saved is not None:
             own = ("labels", "synonyms", "method", "retrieval", "inference", "k", "template", "seed", "settings")
-            given = [name for name in own if getattr(self, name) is not None]
+            given = [name.replace("settings", "set") for name in own if getattr(self, name) not in (None, [])]
             if given:
                 raise UsageError(
                     f"--with brings its own settings, but --{', --'.join(given)} was given too",

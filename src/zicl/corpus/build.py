@@ -23,9 +23,9 @@ from zicl._files import empty, locked, move_in, read_json, storage_errors, write
 from zicl._progress import Report, silent
 from zicl._random import stable_hash
 from zicl.corpus.dedup import Seen
-from zicl.corpus.documents import DocumentHashes, document_hash
-from zicl.corpus.paragraphs import paragraphs
-from zicl.corpus.read import Block, Reader
+from zicl.corpus.documents import DocumentHashes, same_text_hash
+from zicl.corpus.paragraphs import paragraphs, tidy
+from zicl.corpus.read import Reader
 from zicl.corpus.sample import BottomSample
 from zicl.corpus.sources import Source
 from zicl.corpus.split import Splitter, get_splitter
@@ -123,25 +123,28 @@ def _resume(partial: Path, key: str, *, can_resume: bool) -> _State:
 
 @dataclass
 class _Shard:
+    """Sentences, and for every paragraph of them its length, document and priority."""
+
     texts: list[str] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
     documents: list[int] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
     priorities: list[int] = field(default_factory=list)
     hashes: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, sentences: list[str], document: int, priority: int) -> None:
         self.texts += sentences
-        self.documents += [document] * len(sentences)
-        self.positions += range(len(sentences))
-        self.priorities += [priority] * len(sentences)
+        self.lengths.append(len(sentences))
+        self.documents.append(document)
+        self.priorities.append(priority)
 
     def write(self, folder: Path, name: str) -> None:
+        lengths = np.array(self.lengths, dtype=np.int64)
+        starts = np.cumsum(lengths) - lengths
+        positions = np.arange(len(self.texts)) - np.repeat(starts, lengths)
+        documents = np.repeat(np.array(self.documents, dtype=np.int64), lengths)
+        priorities = np.repeat(np.array(self.priorities, dtype=np.uint64), lengths)
         _write(folder / f"hashes-{name}.arrow", _HASHES, list(zip(*self.hashes, strict=True)) or [(), ()])
-        _write(
-            folder / f"part-{name}.arrow",
-            _SHARD,
-            (self.texts, self.documents, self.positions, self.priorities),
-        )
+        _write(folder / f"part-{name}.arrow", _SHARD, (self.texts, documents, positions.astype(np.int16), priorities))
 
 
 def _write(path: Path, schema: pa.Schema, columns: Sequence[Sequence[Any]]) -> None:
@@ -202,17 +205,18 @@ def _shards(reader: Reader, split: Splitter, sample: BottomSample, state: _State
     """
     shard, hashes, base, documents = (
         _Shard(),
-        DocumentHashes(),
+        DocumentHashes(grouped=reader.grouped),
         state.first_documents[state.source],
         state.documents,
     )
     done, number = state.blocks, -1
     for number, block in enumerate(reader.blocks()):
-        finished = hashes.feed(block)
+        tidied = tidy(block.text)
+        finished = hashes.feed(block.record, block.group, tidied)
         if number < done:
             continue
         shard.hashes += [(digest, base + record) for record, digest in finished]
-        _take(block, base + block.record, split, sample, shard, state, reader.source.domain)
+        _take(tidied, base + block.record, split, sample, shard, state, reader.source.domain)
         done, documents = number + 1, base + block.record + 1
         # Where the sample takes few, a shard also ends after so many blocks, and the progress is kept.
         if len(shard.texts) >= _SHARD_SENTENCES or (number + 1) % _SHARD_BLOCKS == 0:
@@ -225,7 +229,7 @@ def _shards(reader: Reader, split: Splitter, sample: BottomSample, state: _State
 
 
 def _take(
-    block: Block,
+    tidied: str,
     document: int,
     split: Splitter,
     sample: BottomSample,
@@ -233,7 +237,7 @@ def _take(
     state: _State,
     domain: str,
 ) -> None:
-    for sentences in paragraphs(block.text, split):
+    for sentences in paragraphs(tidied, split):
         number = state.paragraphs.get(domain, 0)
         state.paragraphs[domain] = number + 1
         priority = sample.offer(number)
@@ -255,11 +259,11 @@ def _finish(sources: Sequence[Source], options: BuildOptions, partial: Path, sta
     counts = {name: dict.fromkeys(("sentences", "indexed", "paragraphs", "single"), 0) for name in samples}
     with pa.ipc.new_file(str(whole / SENTENCES), SCHEMA) as file:
         for done, (domain, number) in enumerate(state.shards, start=1):
-            batch, shard_counts = _final_batch(
+            batch, distinct, shard_counts = _final_batch(
                 _table(partial / f"part-{number}.arrow"), samples[domain], seen, codes[domain]
             )
             file.write_batch(batch)
-            hashes.append(_sentence_hashes(batch))
+            hashes.append(distinct)
             for name, value in shard_counts.items():
                 counts[domain][name] += value
             report("storing", done, len(state.shards))
@@ -272,9 +276,17 @@ def _finish(sources: Sequence[Source], options: BuildOptions, partial: Path, sta
     return whole
 
 
-def _final_batch(table: pa.Table, sample: BottomSample, seen: Seen, code: int) -> tuple[pa.RecordBatch, dict[str, int]]:
-    table = table.filter(pa.array(sample.keeps(table["priority"].to_numpy())))
-    first = seen.first(table["text"].to_pylist())
+def _final_batch(
+    table: pa.Table, sample: BottomSample, seen: Seen, code: int
+) -> tuple[pa.RecordBatch, pa.Table, dict[str, int]]:
+    """A shard's sentences as they are stored, the hashes of those seen for the first time, and counts."""
+    kept = sample.keeps(table["priority"].to_numpy())
+    if not kept.all():
+        table = table.filter(pa.array(kept))
+    texts = table["text"].to_pylist()
+    hashes = np.fromiter((same_text_hash(text) for text in texts), dtype=np.uint64, count=len(texts))
+    first = seen.first(hashes)
+    distinct = pa.table([pa.array(hashes[first]), table["document"].filter(pa.array(first))], schema=_HASHES)
     starts = table["position"].to_numpy() == 0
     alone = starts & np.append(starts[1:], True) if len(starts) else starts
     columns = {
@@ -292,16 +304,7 @@ def _final_batch(table: pa.Table, sample: BottomSample, seen: Seen, code: int) -
         "single": alone.sum(),
     }
     empty = pa.RecordBatch.from_pylist([], schema=SCHEMA)
-    return (batch[0] if batch else empty), {name: int(value) for name, value in counts.items()}
-
-
-def _sentence_hashes(batch: pa.RecordBatch) -> pa.Table:
-    """Hashes of the distinct sentences, to find again in which document an input stands."""
-    distinct = batch.filter(batch["indexed"])
-    hashes = np.fromiter(
-        (document_hash(text) for text in distinct["text"].to_pylist()), dtype=np.uint64, count=len(distinct)
-    )
-    return pa.table([pa.array(hashes), distinct["document"]], schema=_HASHES)
+    return (batch[0] if batch else empty), distinct, {name: int(value) for name, value in counts.items()}
 
 
 def _write_manifest(

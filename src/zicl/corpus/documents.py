@@ -1,55 +1,69 @@
-"""Recognising a text that stands in the corpus, however it is spaced or capitalised."""
+"""When two texts are the same: white space and capitals aside.
+
+This one notion decides which sentences are duplicates, and which document an input comes from.
+"""
 
 from __future__ import annotations
 
 import hashlib
 
-from zicl.corpus.read import Block
+from zicl.corpus.paragraphs import tidy
 
 # The whole of a longer .txt file is not recognised: leaving it out would leave nothing.
 _LARGEST_GROUP = 64
 
 
+def same_text_hash(tidied: str) -> int:
+    """A 64-bit hash of a tidied text (see ``tidy``) without its spaces and capitals.
+
+    >>> same_text_hash("So good") == same_text_hash("so good")
+    True
+    """
+    return int.from_bytes(hashlib.blake2b(_bare(tidied), digest_size=8).digest(), "little")
+
+
 def document_hash(text: str) -> int:
-    r"""A 64-bit hash of a text without its white space and capitals.
+    r"""The same hash for any text.
 
     >>> document_hash("so good") == document_hash(" So\n\ngood")
     True
     """
-    return _finish(hashlib.blake2b(_bare(text), digest_size=8))
+    return same_text_hash(tidy(text))
 
 
-def _bare(text: str) -> bytes:
-    return "".join(text.split()).casefold().encode("utf-8", "surrogatepass")
-
-
-def _finish(digest: hashlib.blake2b) -> int:
-    return int.from_bytes(digest.digest(), "little")
+def _bare(tidied: str) -> bytes:
+    return tidied.replace(" ", "").casefold().encode("utf-8", "surrogatepass")
 
 
 class DocumentHashes:
-    """Hashes a source's documents, and the groups they form, while its blocks pass by, holding no text."""
+    """Hashes a source's documents, and the groups they form, while their text passes by, holding none of it.
 
-    def __init__(self) -> None:
+    Only .txt files have documents that form groups (see ``Block``).
+    """
+
+    def __init__(self, *, grouped: bool) -> None:
+        self._grouped = grouped
         self._record: int | None = None
         self._group: int | None = None
         self._members: list[int] = []
         self._record_digest = self._group_digest = hashlib.blake2b(digest_size=8)
 
-    def feed(self, block: Block) -> list[tuple[int, int]]:
+    def feed(self, record: int, group: int, tidied: str) -> list[tuple[int, int]]:
         """Take a block in; the (document, hash) pairs that are finished because something new begins with it."""
         finished = []
-        if block.record != self._record:
+        if record != self._record:
             finished += self._end_of_record()
-            if block.group != self._group:
+            if self._grouped and group != self._group:
                 finished += self._end_of_group()
-                self._group, self._members = block.group, []
+                self._group, self._members = group, []
                 self._group_digest = hashlib.blake2b(digest_size=8)
-            self._record, self._record_digest = block.record, hashlib.blake2b(digest_size=8)
-            self._members.append(block.record)
-        bare = _bare(block.text)
+            self._record, self._record_digest = record, hashlib.blake2b(digest_size=8)
+            if self._grouped:
+                self._members.append(record)
+        bare = _bare(tidied)
         self._record_digest.update(bare)
-        self._group_digest.update(bare)
+        if self._grouped:
+            self._group_digest.update(bare)
         return finished
 
     def last(self) -> list[tuple[int, int]]:
@@ -57,10 +71,14 @@ class DocumentHashes:
         return self._end_of_record() + self._end_of_group()
 
     def _end_of_record(self) -> list[tuple[int, int]]:
-        return [] if self._record is None else [(self._record, _finish(self._record_digest))]
+        return [] if self._record is None else [(self._record, _number(self._record_digest))]
 
     def _end_of_group(self) -> list[tuple[int, int]]:
         if not 1 < len(self._members) <= _LARGEST_GROUP:
             return []
-        digest = _finish(self._group_digest)
+        digest = _number(self._group_digest)
         return [(member, digest) for member in self._members]
+
+
+def _number(digest: hashlib.blake2b) -> int:
+    return int.from_bytes(digest.digest(), "little")

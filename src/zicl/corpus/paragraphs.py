@@ -19,12 +19,12 @@ def tidy(text: str) -> str:
     return " ".join(text.split())
 
 
-def paragraphs(block: str, split: Splitter) -> Iterator[list[str]]:
-    """The block's sentences in order, at most twenty to a paragraph.
+def paragraphs(tidied: str, split: Splitter) -> Iterator[list[str]]:
+    """The sentences of a tidied block in order, at most twenty to a paragraph.
 
     >>> [len(p) for p in paragraphs("x. " * 45, lambda text: text.split())]
     [20, 20, 5]
     """
-    sentences = split(tidy(block))
+    sentences = split(tidied)
     for start in range(0, len(sentences), LONGEST_PARAGRAPH):
         yield sentences[start : start + LONGEST_PARAGRAPH]

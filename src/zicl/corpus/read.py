@@ -50,9 +50,14 @@ class Reader:
     encoding: str = "utf-8-sig"
     consumed: int = field(default=0, init=False)
 
+    @property
+    def grouped(self) -> bool:
+        """Whether blocks are documents of their own that belong to something larger."""
+        return self.source.format == "txt" and not self.lines
+
     def blocks(self) -> Iterator[Block]:
         """All blocks in order."""
-        if self.source.format == "txt" and not self.lines:
+        if self.grouped:
             yield from self._txt_blocks()
             return
         for record, text in enumerate(self.records()):
@@ -73,7 +78,7 @@ class Reader:
                 )
             if "\0" in text:
                 raise self._nul(number)
-            if any("\ud800" <= character <= "\udfff" for character in text if character > "\ud7ff"):
+            if not _encodable(text):
                 raise TextError(
                     f"{self.source.name}, record {number}: the text holds a broken character (a lone surrogate)",
                     hint="the file was not written as UTF-8: write it again",
@@ -199,6 +204,14 @@ class Reader:
         with Path(self.source.path).open("rb") as raw, _decompressed(raw, self.source.path) as stream:
             text = io.TextIOWrapper(_Counting(stream, raw, self), encoding=self.encoding, newline="")  # type: ignore[type-var]
             yield text
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class _Counting(io.RawIOBase):

@@ -14,7 +14,7 @@ def sentencex() -> Splitter:
     from sentencex import segment
 
     def split(text: str) -> list[str]:
-        return [piece for piece in (s.strip() for s in segment("en", text)) if piece]
+        return [sentence for piece in segment("en", text) if (sentence := piece.strip())]
 
     return split
 
@@ -29,7 +29,7 @@ def punkt() -> Splitter:
     tokenizer = PunktTokenizer("english")
 
     def split(text: str) -> list[str]:
-        return [piece for piece in (s.strip() for s in tokenizer.tokenize(text)) if piece]
+        return [sentence for piece in tokenizer.tokenize(text) if (sentence := piece.strip())]
 
     return split
 

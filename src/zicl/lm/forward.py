@@ -14,8 +14,8 @@ from zicl.lm import attention
 from zicl.lm.base import BranchScores
 from zicl.lm.tree import ROOT, Packed
 
-# What a prefix leaves behind for what follows: keys and values of every layer, and the last hidden state.
-Past = tuple[list[tuple[torch.Tensor, torch.Tensor]], torch.Tensor]
+# What a prefix leaves behind for what follows: the cache of keys and values, and the last hidden state.
+Past = tuple[Any, torch.Tensor]
 # Rows of the vocabulary projection computed at once: bounds memory with vocabularies of 262,144 tokens.
 _ROWS = 128
 
@@ -51,7 +51,7 @@ class Forward:
                 past_key_values=cache,
                 use_cache=True,
             )
-        return [(layer.keys, layer.values) for layer in cache.layers], output.last_hidden_state[0, -1]
+        return cache, output.last_hidden_state[0, -1]
 
     # -- packed trees -----------------------------------------------------------------------------
 
@@ -61,12 +61,10 @@ class Forward:
         past: Past | None = None,
     ) -> list[list[BranchScores]]:
         """Score packed sequences, a row each, right-padded; with ``past``, one row behind a prefix."""
-        from transformers import DynamicCache
-
         width, offset = max(len(p) for p in batch), batch[0].offset
         hidden: torch.Tensor | None = None
         if width:
-            cache = DynamicCache(past[0]) if past else None
+            cache = past[0] if past else None
             with attention.chain(batch[0].chain if len(batch) == 1 and not past else 0):
                 hidden = self.body(
                     input_ids=_padded([p.tokens for p in batch], width, self.device),
@@ -79,6 +77,9 @@ class Forward:
                     past_key_values=cache,
                     use_cache=cache is not None,
                 ).last_hidden_state
+            if cache is not None:
+                # Back to the prefix: cropping is a view, building the cache anew would copy it.
+                cache.crop(-width)
         return [
             self._gather(p, None if hidden is None else hidden[row], None if past is None else past[1])
             for row, p in enumerate(batch)
