@@ -147,7 +147,7 @@ class _Shard:
         _write(folder / f"part-{name}.arrow", _SHARD, (self.texts, documents, positions.astype(np.int16), priorities))
 
 
-def _write(path: Path, schema: pa.Schema, columns: Sequence[Sequence[Any]]) -> None:
+def _write(path: Path, schema: pa.Schema, columns: Sequence[Any]) -> None:
     arrays = [pa.array(values, type=kind) for values, kind in zip(columns, schema.types, strict=True)]
     with writing(path) as temporary, pa.ipc.new_file(str(temporary), schema) as file:
         file.write_batch(pa.record_batch(arrays, schema=schema))

@@ -14,7 +14,7 @@ _LARGEST_GROUP = 64
 
 
 def same_text_hash(tidied: str) -> int:
-    """A 64-bit hash of a tidied text (see ``tidy``) without its spaces and capitals.
+    """A 64-bit hash of a tidied text (see ``tidy``), capitals aside.
 
     >>> same_text_hash("So good") == same_text_hash("so good")
     True
@@ -32,7 +32,7 @@ def document_hash(text: str) -> int:
 
 
 def _bare(tidied: str) -> bytes:
-    return tidied.replace(" ", "").casefold().encode("utf-8", "surrogatepass")
+    return tidied.casefold().encode("utf-8", "surrogatepass")
 
 
 class DocumentHashes:
@@ -53,17 +53,23 @@ class DocumentHashes:
         finished = []
         if record != self._record:
             finished += self._end_of_record()
-            if self._grouped and group != self._group:
-                finished += self._end_of_group()
-                self._group, self._members = group, []
-                self._group_digest = hashlib.blake2b(digest_size=8)
-            self._record, self._record_digest = record, hashlib.blake2b(digest_size=8)
-            if self._grouped:
-                self._members.append(record)
-        bare = _bare(tidied)
-        self._record_digest.update(bare)
+            self._record, self._record_digest = record, hashlib.blake2b(_bare(tidied), digest_size=8)
+        else:
+            self._record_digest.update(b" " + _bare(tidied))
         if self._grouped:
-            self._group_digest.update(bare)
+            finished += self._feed_group(record, group, tidied)
+        return finished
+
+    def _feed_group(self, record: int, group: int, tidied: str) -> list[tuple[int, int]]:
+        finished = []
+        if group != self._group:
+            finished = self._end_of_group()
+            self._group, self._members = group, []
+            self._group_digest = hashlib.blake2b(_bare(tidied), digest_size=8)
+        else:
+            self._group_digest.update(b" " + _bare(tidied))
+        if record not in self._members[-1:]:
+            self._members.append(record)
         return finished
 
     def last(self) -> list[tuple[int, int]]:
