@@ -67,7 +67,7 @@ def measure(lm: Any, index: Any, labels: list[str], inference: str, texts: list[
     prompts = prepare(lm, index, labels, inference, texts[: options.prompts], "z-icl")
     shared = prepare(lm, index, labels, inference, texts, "random-inputs")
     ours = best_of(lambda: lm.score(prompts))
-    ours_shared = best_of(lambda: lm.score(shared), 2)
+    ours_shared = best_of(lambda: lm.score(shared))
     padded = best_of(lambda: authors_way(lm, prompts[: options.padded]), 1)
     padded_shared = best_of(lambda: authors_way(lm, shared[: options.padded]), 1)
     one, batched, best_size = lm_eval_times(lm, prompts)
