@@ -31,6 +31,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--prompts", type=int, default=8)
     parser.add_argument("--padded", type=int, default=3, help="prompts scored the authors' way, which is slow")
+    parser.add_argument("--rounds", type=int, default=2, help="the quickest of so many, run in turn")
+    parser.add_argument("--only", choices=("direct", "channel"), help="one inference alone")
     parser.add_argument("--shared", type=int, default=64, help="inputs that share their demonstrations")
     arguments = parser.parse_args()
 
@@ -44,7 +46,7 @@ def main() -> None:
     index = example_index()
     texts = [text for text, _ in reviews("rotten_tomatoes")][:: 8530 // arguments.shared][: arguments.shared]
     rates, others, result = [matmul_rate()], 0.0, {}
-    for inference in ("direct", "channel"):
+    for inference in (arguments.only,) if arguments.only else ("direct", "channel"):
         result[inference] = {}
         for name, labels in LABEL_SETS.items():
             row, load = measure(lm, index, labels, inference, texts, rates[0], arguments)
@@ -66,11 +68,18 @@ def measure(lm: Any, index: Any, labels: list[str], inference: str, texts: list[
     """One cell of the table."""
     prompts = prepare(lm, index, labels, inference, texts[: options.prompts], "z-icl")
     shared = prepare(lm, index, labels, inference, texts, "random-inputs")
-    ours = best_of(lambda: lm.score(prompts))
-    ours_shared = best_of(lambda: lm.score(shared))
-    padded = best_of(lambda: authors_way(lm, prompts[: options.padded]), 1)
-    padded_shared = best_of(lambda: authors_way(lm, shared[: options.padded]), 1)
-    one, batched, best_size = lm_eval_times(lm, prompts)
+    peer = lm_eval_runs(lm, prompts)
+    runs = {
+        "ours": lambda: lm.score(prompts),
+        "ours_shared": lambda: lm.score(shared),
+        "padded": lambda: authors_way(lm, prompts[: options.padded]),
+        "padded_shared": lambda: authors_way(lm, shared[: options.padded]),
+        **peer,
+    }
+    found = interleaved(runs, options.rounds)
+    ours, ours_shared, padded, padded_shared = (found[n] for n in ("ours", "ours_shared", "padded", "padded_shared"))
+    one, best_size = found["lm_eval 1"], min((4, 8), key=lambda size: found[f"lm_eval {size}"].seconds)
+    batched = found[f"lm_eval {best_size}"]
     each, each_shared = ours.seconds / len(prompts), ours_shared.seconds / len(shared)
     limit = sum(operations(lm, prompt) for prompt in prompts) / rate / len(prompts)
     row = {
@@ -85,7 +94,7 @@ def measure(lm: Any, index: Any, labels: list[str], inference: str, texts: list[
         "tokens": round(sum(distinct(p) for p in prompts) / len(prompts)),
         "peak_mb": {"zicl": round(ours.peak_mb), "padded": round(padded.peak_mb), "lm_eval": round(batched.peak_mb)},
     }
-    return row, max(w.others for w in (ours, ours_shared, padded, padded_shared, one, batched))
+    return row, max(w.others for w in found.values())
 
 
 def prepare(lm: Any, index: Any, labels: list[str], inference: str, texts: Sequence[str], method: str) -> list[Any]:
@@ -120,8 +129,17 @@ def authors_way(lm: Any, prompts: Sequence[Any]) -> list[list[float]]:
     return scores
 
 
-def lm_eval_times(lm: Any, prompts: Sequence[Any]) -> tuple[Watch, Watch, int]:
-    """lm-evaluation-harness on the same token ids: batch size 1, and the best of 4 and 8; scores are compared."""
+def interleaved(runs: dict[str, Any], rounds: int) -> dict[str, Watch]:
+    """Every run in turn, some rounds, the quickest of each: a machine that slows down slows all of them."""
+    found = {name: [best_of(run, 1)] for name, run in runs.items()}
+    for _ in range(rounds - 1):
+        for name, run in runs.items():
+            found[name].append(best_of(run, 1))
+    return {name: min(watches, key=lambda w: w.seconds) for name, watches in found.items()}
+
+
+def lm_eval_runs(lm: Any, prompts: Sequence[Any]) -> dict[str, Any]:
+    """lm-evaluation-harness on the same token ids with batch sizes 1, 4 and 8; its scores are compared with ours."""
     import logging
 
     logging.disable(logging.WARNING)
@@ -136,19 +154,16 @@ def lm_eval_times(lm: Any, prompts: Sequence[Any]) -> tuple[Watch, Watch, int]:
         for prompt in prompts
         for branch in prompt.branches
     ]
-    times = {}
-    for size in (1, 4, 8):
+    ours = [float(row.sum()) for rows in lm.score(prompts) for row in rows]
+
+    def run(size: int) -> None:
         peer = HFLM(pretrained=lm.forward.model, tokenizer=lm.tokenizer._tokenizer, batch_size=size)
-        found: list[Any] = []
-        times[size] = best_of(
-            lambda peer=peer, found=found: found.extend(peer._loglikelihood_tokens(asked, disable_tqdm=True)), 1
-        )
-        ours = [float(row.sum()) for rows in lm.score(prompts) for row in rows]
+        found = peer._loglikelihood_tokens(asked, disable_tqdm=True)
         worst = max(abs(a - b) for a, (b, _) in zip(ours, found, strict=True))
         if worst > 1e-2:
             raise SystemExit(f"lm_eval disagrees by {worst}: the comparison would mean nothing")
-    best = min((4, 8), key=lambda size: times[size].seconds)
-    return times[1], times[best], best
+
+    return {f"lm_eval {size}": lambda size=size: run(size) for size in (1, 4, 8)}
 
 
 def distinct(prompt: Any) -> int:
@@ -179,7 +194,7 @@ def table(result: dict[str, Any]) -> str:
     names = ("vs_padded", "vs_padded_shared", "vs_lm_eval_1", "vs_lm_eval", "of_limit", "seconds", "seconds_shared")
     lines = ["| inference, labels | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for inference in ("direct", "channel"):
-        for labels, row in result[inference].items():
+        for labels, row in result.get(inference, {}).items():
             lines.append(f"| {inference}, {labels} | " + " | ".join(str(row[name]) for name in names) + " |")
     return "\n".join([*lines, "", json.dumps(result["machine"])])
 
