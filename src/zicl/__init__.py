@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from zicl.retrieve.build import build_index
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         return getattr(import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module 'zicl' has no attribute {name!r}")

@@ -123,12 +123,12 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - anything json can write
+def write_json(path: Path, value: Any) -> None:
     """Write readable JSON, whole or not at all."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
 
 
-def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+def read_json(path: Path) -> Any:
     """Read JSON, or say which file is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))

@@ -35,7 +35,7 @@ class Registry:
         """All known names, those of other installed packages included."""
         return sorted({*self._table, *(entry.name for entry in self._others())})
 
-    def get(self, name: str) -> Any:  # noqa: ANN401 - what a name stands for is the caller's to know
+    def get(self, name: str) -> Any:
         """What ``name`` stands for."""
         if name in self._table:
             module, _, attribute = self._table[name].partition(":")

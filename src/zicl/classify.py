@@ -64,7 +64,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         index: str | Path | Index | None = None,
-        labels: Any = None,  # noqa: ANN401 - see Labels.of
+        labels: Any = None,
         lm: str | LanguageModel = DEFAULT_LM,
         *,
         method: str = "z-icl",
@@ -90,11 +90,11 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def from_texts(
         cls,
         texts: Iterable[str],
-        labels: Any,  # noqa: ANN401 - see Labels.of
+        labels: Any,
         *,
         encoder: str | Encoder = DEFAULT_ENCODER,
         report: Report = silent,
-        **settings: Any,  # noqa: ANN401 - the constructor's own keyword arguments
+        **settings: Any,
     ) -> ZICLClassifier:
         """A classifier whose corpus is ``texts``, each a document: it never demonstrates itself."""
         index = index_texts(check_texts(texts), encoder=encoder, offline=settings.get("offline", False), report=report)
@@ -102,7 +102,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- fitting: load and check, learn nothing -------------------------------------------------------
 
-    def fit(self, X: Iterable[str] | None = None, y: Iterable[str] | None = None) -> ZICLClassifier:  # noqa: N803
+    def fit(self, X: Iterable[str] | None = None, y: Iterable[str] | None = None) -> ZICLClassifier:
         """Load everything and check it. ``y`` is only checked; ``X`` is used only if the settings say so."""
         if self.labels is None:
             raise LabelError("no labels were given", hint='ZICLClassifier(index, labels=["terrible", "great"])')
@@ -171,20 +171,20 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- predicting -----------------------------------------------------------------------------------
 
-    def classify(self, X: Iterable[str], progress: Progress | None = None) -> list[Result]:  # noqa: N803
+    def classify(self, X: Iterable[str], progress: Progress | None = None) -> list[Result]:
         """Results with scores, demonstrations and prompts, in the order of ``X``."""
         check_is_fitted(self, "pipeline_")
         return self.pipeline_.run(check_texts(X), progress)
 
-    def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:  # noqa: N803
+    def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:
         """Log-likelihoods, one row a text, one column a label in the order of ``classes_``."""
         return self._columns([{s.label: s.value for s in result.scores} for result in self.classify(X)])
 
-    def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
         """Softmax of ``decision_function`` over the labels. Not calibrated."""
         return self._columns([result.probabilities for result in self.classify(X)])
 
-    def predict(self, X: Iterable[str]) -> NDArray[np.object_]:  # noqa: N803
+    def predict(self, X: Iterable[str]) -> NDArray[np.object_]:
         """The label of the highest score."""
         return np.array([result.label for result in self.classify(X)], dtype=object)
 
@@ -202,7 +202,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "pipeline_")
         return save(self, path)
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False

@@ -65,7 +65,7 @@ class Explanation:
             console.print(self)
         return capture.get()
 
-    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:  # noqa: ANN401 - rich's own types
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         from rich.markup import escape
         from rich.table import Table
         from rich.text import Text

@@ -68,7 +68,7 @@ def _records(source: Source, kind: str) -> Iterable[Any]:
     return (_json(line, number, source.name) for number, line in enumerate(lines, start=1))
 
 
-def _json(line: str, number: int, name: str) -> Any:  # noqa: ANN401 - whatever the line holds
+def _json(line: str, number: int, name: str) -> Any:
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
@@ -84,7 +84,7 @@ def _parquet(path: str) -> list[Any]:
     return list(pq.read_table(path).to_pylist())
 
 
-def _row(record: Any, number: int, path: str, text_column: str, id_column: str | None) -> Row:  # noqa: ANN401
+def _row(record: Any, number: int, path: str, text_column: str, id_column: str | None) -> Row:
     name = "standard input" if path == "-" else Path(path).name
     if not isinstance(record, dict):
         raise TextError(f"{name}, row {number}: expected an object, found {type(record).__name__}")

@@ -142,7 +142,7 @@ def takes_choice(command: Callable[..., None]) -> Callable[..., None]:
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "choice"]
     shared = list(inspect.signature(Choice, eval_str=True).parameters.values())
 
-    def run(**values: Any) -> None:  # noqa: ANN401 - what the command line holds
+    def run(**values: Any) -> None:
         choice = Choice(**{p.name: values.pop(p.name) for p in shared})
         command(choice=choice, **values)
 

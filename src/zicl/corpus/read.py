@@ -169,7 +169,7 @@ class Reader:
         for number, row in enumerate(rows, start=1):
             yield self._pick(row, number)
 
-    def _pick(self, row: Any, number: int) -> str:  # noqa: ANN401 - a row of any format
+    def _pick(self, row: Any, number: int) -> str:
         if not isinstance(row, dict) or self.text_column not in row:
             raise self._no_column(list(row) if isinstance(row, dict) else [], number)
         value: str = row[self.text_column]
@@ -223,7 +223,7 @@ class _Counting(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a writable buffer
+    def readinto(self, buffer: Any) -> int:
         data = self._stream.read(len(buffer))
         buffer[: len(data)] = data
         self._reader.consumed = self._raw.tell()

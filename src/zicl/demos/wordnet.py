@@ -32,7 +32,7 @@ class Candidate:
 
 
 @lru_cache(maxsize=1)
-def wordnet(offline: bool = False) -> Any:  # noqa: ANN401 - NLTK has no types
+def wordnet(offline: bool = False) -> Any:
     """NLTK's reader over the catalog's WordNet."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
     from nltk.data import FileSystemPathPointer
@@ -85,12 +85,12 @@ def _synsets(word: str, offline: bool) -> tuple[list[Any], bool]:
     return list(reader.synsets(words[-1])), False
 
 
-def _part_of_speech(synset: Any) -> str:  # noqa: ANN401 - NLTK has no types
+def _part_of_speech(synset: Any) -> str:
     """WordNet files some adjectives ("satellites") under a letter of their own."""
     return str(synset.pos()).replace("s", "a")
 
 
-def _related(synset: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
+def _related(synset: Any) -> Iterator[tuple[int, Any]]:
     yield SAME, synset
     for other in synset.similar_tos() + synset.also_sees():
         yield NEAR, other

@@ -30,7 +30,7 @@ def chain(length: int) -> Iterator[None]:
         _CHAIN.reset(token)
 
 
-def use(model: Any) -> None:  # noqa: ANN401 - any AutoModelForCausalLM
+def use(model: Any) -> None:
     """Let a model attend this way, if it attends through PyTorch's fused attention now."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
@@ -48,7 +48,7 @@ def _attention(
     key: torch.Tensor,
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
-    **options: Any,  # noqa: ANN401 - what transformers hands to every attention function
+    **options: Any,
 ) -> tuple[torch.Tensor, None]:
     from transformers.integrations.sdpa_attention import sdpa_attention_forward as sdpa
 

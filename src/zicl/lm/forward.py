@@ -23,7 +23,7 @@ _ROWS = 128
 class Forward:
     """Runs one transformers model. Hidden states first, vocabulary projection only where asked."""
 
-    def __init__(self, model: Any) -> None:  # noqa: ANN401 - any AutoModelForCausalLM
+    def __init__(self, model: Any) -> None:
         attention.use(model)
         self.model = model
         self.body = model.base_model

@@ -36,8 +36,8 @@ class HFLanguageModel:
 
     def __init__(
         self,
-        model: Any,  # noqa: ANN401 - any AutoModelForCausalLM
-        tokenizer: Any,  # noqa: ANN401 - any AutoTokenizer
+        model: Any,
+        tokenizer: Any,
         *,
         name: str,
         identity: str,

@@ -93,7 +93,7 @@ def pick_device(device: str) -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def _load_tokenizer(spec: str, place: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - an AutoTokenizer
+def _load_tokenizer(spec: str, place: str, options: dict[str, Any]) -> Any:
     from transformers import AutoTokenizer
 
     missing = ModelError(
@@ -121,7 +121,7 @@ def _not_loaded(spec: str, error: Exception, offline: bool) -> ModelError:
     )
 
 
-def _identity(revision: str, tokenizer: Any) -> str:  # noqa: ANN401 - an AutoTokenizer
+def _identity(revision: str, tokenizer: Any) -> str:
     """A hash of weights and tokenizer, the same on every machine."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     words = backend.to_str() if backend is not None else repr(sorted(tokenizer.get_vocab().items()))

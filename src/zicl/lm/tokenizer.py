@@ -14,7 +14,7 @@ _ANCHOR = "\n"
 class PlainTokenizer:
     """Encodes text as text: no special token is added, and one written out in the text stays text."""
 
-    def __init__(self, tokenizer: Any, name: str) -> None:  # noqa: ANN401 - transformers has no one type for it
+    def __init__(self, tokenizer: Any, name: str) -> None:
         self._tokenizer = tokenizer
         self.name = name
         self.bos: int | None = tokenizer.bos_token_id

@@ -62,7 +62,7 @@ def _prepare(partial: Path, key: dict[str, str]) -> None:
     write_json(note, key)
 
 
-def _embed(corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, report: Report) -> list[Path]:  # noqa: ANN401
+def _embed(corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, report: Report) -> list[Path]:
     shards = []
     for start in range(0, len(rows), _SHARD):
         path = partial / f"vectors-{start:012d}.npy"

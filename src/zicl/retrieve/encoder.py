@@ -40,7 +40,7 @@ class SentenceEncoder:
     A handle: deep copies are the encoder itself.
     """
 
-    def __init__(self, model: Any, name: str) -> None:  # noqa: ANN401 - a SentenceTransformer
+    def __init__(self, model: Any, name: str) -> None:
         self.model, self.name = model.eval(), name
         size = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
         self.dimension = int(size())
@@ -130,7 +130,7 @@ def _simcse(place: str, offline: bool) -> list[Any]:
     return modules
 
 
-def _identity(model: Any) -> str:  # noqa: ANN401 - a SentenceTransformer
+def _identity(model: Any) -> str:
     """A hash of the weights and of how they are used: the same wherever the model was loaded from."""
     digest = hashlib.sha256(f"{getattr(model, 'max_seq_length', None)}".encode())
     tokenizer = getattr(model, "tokenizer", None)

@@ -125,7 +125,7 @@ class Index:
         return encoder
 
     @cached_property
-    def _vectors(self) -> Any:  # noqa: ANN401 - faiss has no types
+    def _vectors(self) -> Any:
         return vectors.read(self.corpus.path / FOLDER / VECTORS)
 
     @cached_property

@@ -34,7 +34,7 @@ def choose(kind: Kind, count: int) -> str:
     return "flat" if count <= _FLAT_UP_TO else "ivf"
 
 
-def make(kind: str, dimension: int, count: int, sample: NDArray[np.float32]) -> Any:  # noqa: ANN401 - faiss has no types
+def make(kind: str, dimension: int, count: int, sample: NDArray[np.float32]) -> Any:
     """An empty index for ``count`` vectors; IVF learns its cells from ``sample``."""
     metric = faiss.METRIC_INNER_PRODUCT
     if kind == "hnsw":
@@ -77,12 +77,12 @@ def write(
     faiss.write_index(index, str(path))
 
 
-def read(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
+def read(path: Path) -> Any:
     """Open an index memory-mapped: its vectors are read when they are searched."""
     return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
 
 
-def search(index: Any, query: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:  # noqa: ANN401
+def search(index: Any, query: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The ``count`` nearest, by falling similarity, equal ones by number: one query at a time.
 
     FAISS takes another path for many queries at once, whose last digits differ; a result must not
