@@ -43,13 +43,14 @@ def main() -> None:
     from zicl.lm.load import load_lm
 
     lm = load_lm(offline=True)
+    peer = plain_model(lm)
     index = example_index()
     texts = [text for text, _ in reviews("rotten_tomatoes")][:: 8530 // arguments.shared][: arguments.shared]
     rates, others, result = [matmul_rate()], 0.0, {}
     for inference in (arguments.only,) if arguments.only else ("direct", "channel"):
         result[inference] = {}
         for name, labels in LABEL_SETS.items():
-            row, load = measure(lm, index, labels, inference, texts, rates[0], arguments)
+            row, load = measure(lm, peer, index, labels, inference, texts, rates[0], arguments)
             result[inference][name] = row
             others = max(others, load)
             say(f"{inference} {name} labels: {row}")
@@ -64,16 +65,25 @@ def main() -> None:
     print(json.dumps(result, indent=2) if arguments.json else table(result))
 
 
-def measure(lm: Any, index: Any, labels: list[str], inference: str, texts: list[str], rate: float, options: Any) -> Any:
+def plain_model(lm: Any) -> Any:
+    """The same weights as transformers loads them, for the peers: nothing of ours in it."""
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(lm.forward.model.config._name_or_path, dtype="float32").eval()
+
+
+def measure(
+    lm: Any, plain: Any, index: Any, labels: list[str], inference: str, texts: list[str], rate: float, options: Any
+) -> Any:
     """One cell of the table."""
     prompts = prepare(lm, index, labels, inference, texts[: options.prompts], "z-icl")
     shared = prepare(lm, index, labels, inference, texts, "random-inputs")
-    peer = lm_eval_runs(lm, prompts)
+    peer = lm_eval_runs(lm, plain, prompts)
     runs = {
         "ours": lambda: lm.score(prompts),
         "ours_shared": lambda: lm.score(shared),
-        "padded": lambda: authors_way(lm, prompts[: options.padded]),
-        "padded_shared": lambda: authors_way(lm, shared[: options.padded]),
+        "padded": lambda: authors_way(plain, prompts[: options.padded]),
+        "padded_shared": lambda: authors_way(plain, shared[: options.padded]),
         **peer,
     }
     found = interleaved(runs, options.rounds)
@@ -105,7 +115,7 @@ def prepare(lm: Any, index: Any, labels: list[str], inference: str, texts: Seque
     return [pipeline.prepare(text).prompt for text in texts]
 
 
-def authors_way(lm: Any, prompts: Sequence[Any]) -> list[list[float]]:
+def authors_way(model: Any, prompts: Sequence[Any]) -> list[list[float]]:
     """Every label a row of its own, padded to 1,024 tokens, all logits of all of them."""
     import torch
 
@@ -116,7 +126,7 @@ def authors_way(lm: Any, prompts: Sequence[Any]) -> list[list[float]]:
             width = max(PADDED_TO, *map(len, rows))
             ids = torch.tensor([[*row, *([0] * (width - len(row)))] for row in rows])
             mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-            logits = lm.forward.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
             losses = torch.nn.functional.cross_entropy(
                 logits[:, :-1].reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1), reduction="none"
             ).view(len(rows), -1)
@@ -138,7 +148,7 @@ def interleaved(runs: dict[str, Any], rounds: int) -> dict[str, Watch]:
     return {name: min(watches, key=lambda w: w.seconds) for name, watches in found.items()}
 
 
-def lm_eval_runs(lm: Any, prompts: Sequence[Any]) -> dict[str, Any]:
+def lm_eval_runs(lm: Any, plain: Any, prompts: Sequence[Any]) -> dict[str, Any]:
     """lm-evaluation-harness on the same token ids with batch sizes 1, 4 and 8; its scores are compared with ours."""
     import logging
 
@@ -157,7 +167,7 @@ def lm_eval_runs(lm: Any, prompts: Sequence[Any]) -> dict[str, Any]:
     ours = [float(row.sum()) for rows in lm.score(prompts) for row in rows]
 
     def run(size: int) -> None:
-        peer = HFLM(pretrained=lm.forward.model, tokenizer=lm.tokenizer._tokenizer, batch_size=size)
+        peer = HFLM(pretrained=plain, tokenizer=lm.tokenizer._tokenizer, batch_size=size)
         found = peer._loglikelihood_tokens(asked, disable_tqdm=True)
         worst = max(abs(a - b) for a, (b, _) in zip(ours, found, strict=True))
         if worst > 1e-2:

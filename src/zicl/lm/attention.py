@@ -1,7 +1,9 @@
-"""Attention for packed trees: the prefix is a plain chain, and a causal kernel does it in half the work.
+"""Attention for packed trees: what the tree's shape says need not be computed is not.
 
-A packed sequence is mostly prefix. Under one explicit mask the kernel computes all pairs of it, also those
-the mask forbids; here the chain goes through the causal kernel, and only the branches through the mask.
+A packed sequence is a chain (the prefix) and short runs that hang from it. Under one explicit mask a kernel
+computes all pairs, also those the mask forbids. Here the chain goes through the causal kernel; everything
+behind it sees the whole chain without a mask, and each run sees only its own ancestors and itself. The two
+halves of a softmax are joined by their normalisers.
 """
 
 from __future__ import annotations
@@ -9,25 +11,60 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from zicl.lm.tree import Packed
+
 NAME = "zicl_tree"
-# How many tokens at the beginning of the sequence form a chain; 0 leaves everything to the mask.
-_CHAIN: ContextVar[int] = ContextVar("chain", default=0)
-# Below this length two calls cost more than they save.
-_SHORTEST = 64
+# Below these lengths more calls cost more than they save.
+_SHORTEST_CHAIN, _SHORTEST_REST = 64, 48
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What attention needs to know of the one packed sequence that is run.
+
+    The first ``trunk`` tokens are a chain; all that follows sees the first ``seen`` keys (trunk and cached
+    prefix), and of the others, run by run, only ``keys`` under ``mask``. ``depth`` is the longest path.
+    """
+
+    trunk: int
+    seen: int
+    depth: int
+    runs: tuple[tuple[slice, torch.Tensor, torch.Tensor], ...]
+
+
+# None leaves everything to the mask.
+_SHAPE: ContextVar[Shape | None] = ContextVar("shape", default=None)
 
 
 @contextmanager
-def chain(length: int) -> Iterator[None]:
-    """Within the block, the first ``length`` tokens of the sequence are known to be a chain."""
-    token = _CHAIN.set(length if length >= _SHORTEST else 0)
+def shape(packed: Packed | None, device: torch.device, dtype: torch.dtype) -> Iterator[None]:
+    """Within the block, the sequence that is run has the shape of ``packed``."""
+    token = _SHAPE.set(None if packed is None else _shape(packed, device, dtype))
     try:
         yield
     finally:
-        _CHAIN.reset(token)
+        _SHAPE.reset(token)
+
+
+def _shape(packed: Packed, device: torch.device, dtype: torch.dtype) -> Shape | None:
+    # A causal kernel aligns the first query with the first key: behind a cached prefix there is no trunk.
+    trunk = 0 if packed.offset else packed.chain
+    seen = packed.offset + trunk
+    if seen < _SHORTEST_CHAIN:
+        return None
+    runs = []
+    for start, stop, above in packed.runs(trunk):
+        keys = torch.tensor([*above, *range(start, stop)], device=device) + packed.offset
+        length = stop - start
+        own = torch.full((length, length), torch.finfo(dtype).min, dtype=dtype, device=device).triu(1)
+        mask = torch.cat([torch.zeros((length, len(above)), dtype=dtype, device=device), own], dim=1)
+        runs.append((slice(start - trunk, stop - trunk), keys, mask[None, None]))
+    return Shape(trunk, seen, int(packed.positions.max(initial=0)) + 1, tuple(runs))
 
 
 def use(model: Any) -> None:
@@ -52,14 +89,47 @@ def _attention(
 ) -> tuple[torch.Tensor, None]:
     from transformers.integrations.sdpa_attention import sdpa_attention_forward as sdpa
 
-    length, window = _CHAIN.get(), options.get("sliding_window")
-    alone = query.shape[0] == 1 and query.shape[2] == key.shape[2]
-    if not length or not alone or attention_mask is None or (window and length > window):
+    shape, window = _SHAPE.get(), options.get("sliding_window")
+    if shape is None or attention_mask is None or (window and shape.depth > window):
         found: tuple[torch.Tensor, None] = sdpa(module, query, key, value, attention_mask, **options)
         return found
-    front = [tensor[:, :, :length] for tensor in (query, key, value)]
-    output, _ = sdpa(module, *front, None, **{**options, "is_causal": True})
-    if query.shape[2] > length:
-        rest, _ = sdpa(module, query[:, :, length:], key, value, attention_mask[:, :, length:], **options)
-        output = torch.cat([output, rest], dim=1)
-    return output, None
+    parts = []
+    if shape.trunk:
+        front = [tensor[:, :, : shape.trunk] for tensor in (query, key, value)]
+        parts.append(sdpa(module, *front, None, **{**options, "is_causal": True})[0])
+    rest = query[:, :, shape.trunk :]
+    if rest.shape[2] >= _SHORTEST_REST and rest.device.type == "cpu":
+        parts.append(_behind(rest, key, value, shape, options.get("scaling")))
+    elif rest.shape[2]:
+        parts.append(sdpa(module, rest, key, value, attention_mask[:, :, shape.trunk :], **options)[0])
+    return (parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)), None
+
+
+def _behind(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, shape: Shape, scale: float | None
+) -> torch.Tensor:
+    """Attention of the tokens behind the trunk: to what all of them see, and run by run to their own."""
+    groups = query.shape[1] // key.shape[1]
+    key, value = _heads(key, groups), _heads(value, groups)
+    chain, chain_norm = _flash(query, key[:, :, : shape.seen], value[:, :, : shape.seen], None, scale)
+    output = torch.empty_like(query)
+    for rows, keys, mask in shape.runs:
+        own, own_norm = _flash(query[:, :, rows], key.index_select(2, keys), value.index_select(2, keys), mask, scale)
+        # softmax over both = the two softmaxes, weighted by their shares of the normaliser
+        share = torch.sigmoid(chain_norm[:, :, rows] - own_norm)[..., None]
+        output[:, :, rows] = torch.lerp(own, chain[:, :, rows], share.to(own.dtype))
+    return output.transpose(1, 2)
+
+
+def _heads(tensor: torch.Tensor, groups: int) -> torch.Tensor:
+    """Keys or values once for every query head that shares them."""
+    return tensor if groups == 1 else tensor.repeat_interleave(groups, dim=1)
+
+
+def _flash(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, scale: float | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The fused CPU kernel, which also returns the logarithm of each row's normaliser."""
+    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    output, norm = kernel(query, key, value, attn_mask=mask, scale=scale)
+    return output, norm

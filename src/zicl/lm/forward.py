@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from zicl.demos.prompt import Prompt
 from zicl.lm import attention
 from zicl.lm.base import BranchScores
-from zicl.lm.tree import ROOT, Packed
+from zicl.lm.pages import use_large_pages
+from zicl.lm.tree import ROOT, Packed, chain
 
 # What a prefix leaves behind for what follows: the cache of keys and values, and the last hidden state.
 Past = tuple[Any, torch.Tensor]
@@ -25,6 +26,7 @@ class Forward:
 
     def __init__(self, model: Any) -> None:
         attention.use(model)
+        use_large_pages(model)
         self.model = model
         self.body = model.base_model
         self.head = model.get_output_embeddings()
@@ -40,14 +42,13 @@ class Forward:
         from transformers import DynamicCache
 
         cache = DynamicCache()
-        count = len(tokens)
-        chain = np.tril(np.ones((count, count), dtype=bool))
-        positions = np.arange(count)
-        with attention.chain(count):
+        plain = chain(tokens)
+        positions = plain.positions
+        with attention.shape(plain, self.device, self.dtype):
             output = self.body(
                 input_ids=torch.tensor([list(tokens)], device=self.device),
                 position_ids=torch.tensor(positions[None], device=self.device),
-                attention_mask=self._mask([chain], [positions], [positions]),
+                attention_mask=self._mask([plain.visible()], [positions], [positions]),
                 past_key_values=cache,
                 use_cache=True,
             )
@@ -65,7 +66,7 @@ class Forward:
         hidden: torch.Tensor | None = None
         if width:
             cache = past[0] if past else None
-            with attention.chain(batch[0].chain if len(batch) == 1 and not past else 0):
+            with attention.shape(batch[0] if len(batch) == 1 else None, self.device, self.dtype):
                 hidden = self.body(
                     input_ids=_padded([p.tokens for p in batch], width, self.device),
                     position_ids=_padded([p.positions for p in batch], width, self.device),

@@ -161,10 +161,14 @@ class HFLanguageModel:
     def _trial(self) -> Prompt:
         """A prompt of arbitrary tokens; longer than the window where a model counts its window in its own way."""
         config = self.forward.config
-        length = 12 + int(getattr(config, "window_size", None) or 0)
+        # Long enough for every path of zicl.lm.attention, where the model's context allows.
+        tail = 32 if self.context is None or self.context >= 256 else 4
+        length = (80 if tail > 4 else 12) + int(getattr(config, "window_size", None) or 0)
         if self.context is not None:
-            length = min(length, self.context - 12)
-        draw = np.random.default_rng(7).integers(3, min(config.vocab_size, 1000), length + 8).tolist()
-        tails = ((3, *draw[-6:-3]), (4, *draw[-3:]))
-        branches = tuple(Branch(Segment("", (draw[-7], t[0])), Segment("", t[1:])) for t in tails)
-        return Prompt(Segment("", tuple(draw[: length - 4])), Segment("", tuple(draw[length - 4 : length])), branches)
+            length = min(length, self.context - tail - 4)
+        draw = np.random.default_rng(7).integers(3, min(config.vocab_size, 1000), length + 2 * tail + 1).tolist()
+        prefix, stem, (joint, *tails) = draw[: length - 4], draw[length - 4 : length], draw[length:]
+        branches = tuple(
+            Branch(Segment("", (joint, first)), Segment("", tuple(tails[first - 3 :: 2]))) for first in (3, 4)
+        )
+        return Prompt(Segment("", tuple(prefix)), Segment("", tuple(stem)), branches)

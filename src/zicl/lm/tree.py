@@ -6,8 +6,9 @@ itself, and its position is its depth, so each branch reads exactly what it woul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,16 @@ class Packed:
         """How many tokens at the beginning follow one another without a branch."""
         follows = self.parents == np.arange(-1, len(self.parents) - 1)
         return int(np.argmin(follows)) if not follows.all() else len(follows)
+
+    def runs(self, first: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+        """The unbranched runs from token ``first`` on: start, stop, and which tokens from ``first`` on are above."""
+        starts = [i for i in range(first, len(self)) if i == first or self.parents[i] != i - 1]
+        for start, stop in pairwise([*starts, len(self)]):
+            above, node = [], int(self.parents[start])
+            while node >= first:
+                above.append(node)
+                node = int(self.parents[node])
+            yield start, stop, tuple(reversed(above))
 
     def visible(self) -> NDArray[np.bool_]:
         """Which tokens each token attends to, the computed prefix first."""
@@ -100,6 +111,13 @@ def pack(prompts: Sequence[Prompt], *, prefix_computed: bool = False) -> Packed:
         targets.append(tuple(branch.scored.tokens for branch in prompt.branches))
     _check_scorable(places, offset)
     return _without_leaves(trie, places, targets, offset)
+
+
+def chain(tokens: Sequence[int]) -> Packed:
+    """A plain sequence, of which nothing is scored."""
+    count = len(tokens)
+    order = np.arange(count)
+    return Packed(np.asarray(tokens, dtype=np.int64), order - 1, order, places=(), targets=(), offset=0)
 
 
 def _check_scorable(places: list[tuple[tuple[int, ...], ...]], offset: int) -> None:
