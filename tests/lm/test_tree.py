@@ -79,6 +79,21 @@ def test_batch_size_changes_nothing(family, batch_size):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("chain", "tail"), [(150, 70), (70, 30), (20, 70), (64, 60)])
+@pytest.mark.parametrize("together", [True, False])
+def test_long_branches_see_the_trunk_and_their_own(family, chain, tail, together):
+    """Long enough for attention run by run; branches fork twice, as the labels of a channel prompt do."""
+    lm, draw = model(family), np.random.default_rng(chain + tail)
+    prefix, joint = seg(draw.integers(2, 400, chain)), draw.integers(2, 400, 3).tolist()
+    asked = []
+    for _ in range(3 if together else 1):
+        scored = seg(draw.integers(2, 400, tail))
+        tree = tuple(Branch(seg([*joint, label]), scored) for label in (5, 6, 7))
+        asked.append(Prompt(prefix, EMPTY, tree))
+    check(lm, asked)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_shared_prefix_is_computed_once_and_scores_the_same(family, monkeypatch):
     lm, draw = model(family), np.random.default_rng(1)
     prefix = seg(draw.integers(2, 400, 90))
@@ -173,7 +188,8 @@ def test_nothing_before_the_first_scored_token_is_an_error_not_a_zero():
         pack([Prompt(seg([1]), EMPTY, (Branch(seg([20]), EMPTY),))])
 
 
-def test_a_chain_ends_where_the_first_branch_begins():
+def test_the_trunk_ends_at_the_first_fork():
     tree = pack([Prompt(seg([10, 11]), EMPTY, (Branch(seg([20]), seg([30, 31])), Branch(seg([21]), seg([30, 31]))))])
     assert tree.tokens.tolist() == [10, 11, 20, 30, 21, 30]
-    assert tree.chain == 4
+    assert tree.trunk == 2
+    assert list(tree.runs(tree.trunk)) == [(2, 4, ()), (4, 6, ())]

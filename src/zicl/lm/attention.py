@@ -53,7 +53,7 @@ def shape(packed: Packed | None, device: torch.device, dtype: torch.dtype) -> It
 
 def _shape(packed: Packed, device: torch.device, dtype: torch.dtype) -> Shape | None:
     # A causal kernel aligns the first query with the first key: behind a cached prefix there is no trunk.
-    trunk = 0 if packed.offset else packed.chain
+    trunk = 0 if packed.offset else packed.trunk
     seen = packed.offset + trunk
     if seen < _SHORTEST_CHAIN:
         return None

@@ -43,6 +43,14 @@ class PlainTokenizer:
         text: str = self._tokenizer.decode(anchored, clean_up_tokenization_spaces=False)
         return text[text.index(_ANCHOR) + 1 :] if self._anchor else text
 
+    def chat(self, asked: str) -> tuple[int, ...] | None:
+        """The tokens of a user's turn through the chat template, up to the answer; None if there is no template."""
+        if not getattr(self._tokenizer, "chat_template", None):
+            return None
+        turn = [{"role": "user", "content": asked}]
+        found = self._tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=True, return_dict=True)
+        return tuple(found["input_ids"])
+
     def adds_bos(self) -> bool:
         """Whether the tokenizer itself puts its beginning-of-sequence token before a text."""
         return self.bos is not None and list(self._tokenizer("a")["input_ids"][:1]) == [self.bos]

@@ -43,10 +43,10 @@ class Packed:
         return self.depths + self.offset
 
     @property
-    def chain(self) -> int:
-        """How many tokens at the beginning follow one another without a branch."""
-        follows = self.parents == np.arange(-1, len(self.parents) - 1)
-        return int(np.argmin(follows)) if not follows.all() else len(follows)
+    def trunk(self) -> int:
+        """How many tokens at the beginning all others stand behind: those before the first fork."""
+        forks = self.parents[self.parents != np.arange(-1, len(self.parents) - 1)]
+        return int(forks.min()) + 1 if len(forks) else len(self)
 
     def runs(self, first: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
         """The unbranched runs from token ``first`` on: start, stop, and which tokens from ``first`` on are above."""
