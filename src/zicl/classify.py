@@ -13,19 +13,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from zicl._progress import Report, silent
+from zicl.assemble import Settings, assemble
 from zicl.config import Labelling, PromptSettings, Retrieval, Scoring, get_method
-from zicl.demos import labeler as labelers
 from zicl.demos.labels import Labels
-from zicl.demos.prompt import Limits, PromptBuilder
-from zicl.demos.synonyms import complete_synonyms, paper_table, random_unigrams
-from zicl.demos.template import Template, get_template
 from zicl.exceptions import ConfigError, LabelError
 from zicl.explain import Explanation
 from zicl.lm.base import LanguageModel, Progress
 from zicl.lm.load import DEFAULT_LM, load_lm
-from zicl.pipeline import Pipeline
 from zicl.results import Result
-from zicl.retrieve.base import RETRIEVERS, Retriever
 from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder
 from zicl.retrieve.index import Index
 from zicl.retrieve.joint import JointIndex
@@ -113,26 +108,18 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         retrieval = self.retrieval.over(preset.retrieval) if self.retrieval else preset.retrieval
         labelling = self.labelling.over(preset.labelling) if self.labelling else preset.labelling
         prompt, scoring = self.prompt or PromptSettings(), self.scoring or Scoring()
-        template = pick_template(prompt.template, labels)
-        prompt = prompt.model_copy(update={"template": (template.input, template.label)})
         index = self._open_index(retrieval, X)
         lm = self._load_lm(scoring)
-        builder = _prompt_builder(template, lm, prompt, scoring)
-        # Labels that cannot be told apart, or leave no room, are found now and not at the first text.
-        builder.build("x", [], labels.words)
-        if index is not None and labelling.words == "synonyms":
-            labels = complete_synonyms(labels, encoder=lambda: index.encoder, lm=lm, offline=self.offline)
-        self.pipeline_ = Pipeline(
-            labels=labels,
-            builder=builder,
-            lm=lm,
-            scoring=scoring,
-            k=retrieval.k,
+        self.pipeline_ = assemble(
+            labels,
+            lm,
+            index,
+            Settings(retrieval, labelling, prompt, scoring),
             seed=self.seed,
-            index=index,
-            retriever=_retriever(retrieval) if retrieval.k else None,
-            labeler=self._labeler(labels, labelling) if retrieval.k else None,
+            offline=self.offline,
         )
+        labels, template = self.pipeline_.labels, self.pipeline_.builder.template
+        prompt = prompt.model_copy(update={"template": (template.input, template.label)})
         self.labels_ = labels
         self.index_, self.lm_ = index, lm
         self.settings_ = {
@@ -161,13 +148,6 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.lm, str):
             return self.lm
         return _loaded(self.lm, scoring.device, scoring.dtype, scoring.batch_size, self.offline)
-
-    def _labeler(self, labels: Labels, labelling: Labelling) -> labelers.Labeler:
-        if labelling.words == "original":
-            return labelers.original(labels)
-        if labelling.words == "random-words":
-            return labelers.random_words(labels, random_unigrams(offline=self.offline), self.seed)
-        return labelers.synonyms(labels)
 
     # -- predicting -----------------------------------------------------------------------------------
 
@@ -226,36 +206,6 @@ def _opened_as(path: Path, stamp: tuple[int, ...], offline: bool) -> Index:
 def _loaded(spec: str, device: str, dtype: str, batch_size: int, offline: bool) -> LanguageModel:
     """The last model is kept: cross-validation would otherwise load it once a fold."""
     return load_lm(spec, device=device, dtype=dtype, batch_size=batch_size, offline=offline)
-
-
-def _retriever(settings: Retrieval) -> Retriever:
-    """The retriever by name, with those of the settings it knows."""
-    kind = RETRIEVERS.get(settings.method)
-    known = getattr(kind, "__dataclass_fields__", {})
-    options = {"pool": settings.pool, "exclude_self": settings.exclude_self}
-    made: Retriever = kind(**{name: value for name, value in options.items() if name in known})
-    return made
-
-
-def _prompt_builder(template: Template, lm: LanguageModel, prompt: PromptSettings, scoring: Scoring) -> PromptBuilder:
-    bos = lm.adds_bos if prompt.bos == "auto" else prompt.bos == "on"
-    return PromptBuilder(
-        tokenizer=lm.tokenizer,
-        template=template,
-        inference=scoring.inference,
-        limits=Limits(prompt.tokens_per_demo, prompt.tokens_all_demos, prompt.tokens_input),
-        context=lm.context,
-        bos=bos,
-    )
-
-
-def pick_template(template: str | tuple[str, str], labels: Labels) -> Template:
-    """A template by name or by its lines; ``auto`` is "review" for the paper's sentiment labels, else "text"."""
-    if isinstance(template, tuple):
-        return Template(*template)
-    if template == "auto":
-        return get_template("review" if paper_table(labels.words) else "text")
-    return get_template(template)
 
 
 def _check_targets(y: Iterable[str], labels: Labels) -> None:

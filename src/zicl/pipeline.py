@@ -38,7 +38,10 @@ class Pipeline:
         """Classify texts, in their order."""
         prepared = [self.prepare(text) for text in texts]
         scores = self.lm.score([item.prompt for item in prepared], progress)
-        return [Result(item, self._label_scores(score)) for item, score in zip(prepared, scores, strict=True)]
+        return [
+            Result(item, label_scores(self.labels, score, self.scoring.reduce))
+            for item, score in zip(prepared, scores, strict=True)
+        ]
 
     def prepare(self, text: str) -> Prepared:
         """The demonstrations and the prompt of one text."""
@@ -67,7 +70,7 @@ class Pipeline:
             return []
         # Random inputs share one draw of labels, as they share their sentences.
         key = SHARED_ITEM if getattr(self.retriever, "shared", False) else text
-        labels = self.labeler.label(len(found), self.seed, key)
+        labels = self.labeler.label([item.row for item in found], self.seed, key)
         return [self._shown(item, label) for item, label in zip(found, labels, strict=True)][::-1]
 
     def _shown(self, item: Retrieved, drawn: Drawn) -> Shown:
@@ -75,14 +78,15 @@ class Pipeline:
         nearest = None if item.nearest is None else self.index.sentence(item.nearest)
         return Shown(self.index.sentence(item.row), nearest, item.similarity, drawn.label, drawn.words)
 
-    def _label_scores(self, scores: BranchScores) -> tuple[LabelScore, ...]:
-        rows = []
-        for label, row in zip(self.labels, scores, strict=True):
-            # Summed in double precision: the order of the sum must not show in the result.
-            total = float(np.sum(row, dtype=np.float64))
-            value = total if self.scoring.reduce == "sum" else total / len(row)
-            rows.append(LabelScore(label.name, total, len(row), value))
-        return tuple(rows)
+
+def label_scores(labels: Labels, scores: BranchScores, reduce: str) -> tuple[LabelScore, ...]:
+    """What each label got: the sum over its scored tokens, and what is compared."""
+    rows = []
+    for label, row in zip(labels, scores, strict=True):
+        # Summed in double precision: the order of the sum must not show in the result.
+        total = float(np.sum(row, dtype=np.float64))
+        rows.append(LabelScore(label.name, total, len(row), total if reduce == "sum" else total / len(row)))
+    return tuple(rows)
 
 
 def _mark_kept(shown: Sequence[Shown], dropped: int) -> list[Shown]:

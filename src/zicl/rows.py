@@ -33,12 +33,7 @@ def read_rows(path: str, *, text_column: str = "text", id_column: str | None = N
     Without an ``id_column`` a column named ``id`` is used where there is one; else a row is named after its
     text, so that a run on a longer file knows which rows are new.
     """
-    kind = "txt" if path == "-" else detect_format(path)
-    if path != "-" and not Path(path).is_file():
-        raise TextError(f"there is no file {path}", hint="check the path")
-    if kind is None:
-        raise TextError(f"{path}: a file of this kind cannot be read", hint="expected .csv, .jsonl, .parquet or .txt")
-    records = _parquet(path) if kind == "parquet" else list(_records(Source(path, "", kind), kind))
+    records = read_records(path)
     if id_column is None and any(isinstance(record, dict) and "id" in record for record in records):
         id_column = "id"
     rows = [_row(record, number, path, text_column, id_column) for number, record in enumerate(records, start=1)]
@@ -55,6 +50,16 @@ def read_rows(path: str, *, text_column: str = "text", id_column: str | None = N
             )
         seen.add(row.id)
     return rows
+
+
+def read_records(path: str) -> list[Any]:
+    """The records of a .csv, .jsonl, .parquet or .txt file (or ``-``), as they are."""
+    kind = "txt" if path == "-" else detect_format(path)
+    if path != "-" and not Path(path).is_file():
+        raise TextError(f"there is no file {path}", hint="check the path")
+    if kind is None:
+        raise TextError(f"{path}: a file of this kind cannot be read", hint="expected .csv, .jsonl, .parquet or .txt")
+    return _parquet(path) if kind == "parquet" else list(_records(Source(path, "", kind), kind))
 
 
 def _records(source: Source, kind: str) -> Iterable[Any]:

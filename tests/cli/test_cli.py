@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,40 +9,8 @@ import pytest
 
 from tests.conftest import DOCUMENTS
 from zicl.cli import classify as classify_module
-from zicl.cli import main
 
 LABELS = "terrible,great"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call ``zicl`` in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments, stdin=None):
-        import io
-
-        monkeypatch.setattr(sys, "argv", ["zicl", *map(str, arguments)])
-        if stdin is not None:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        code = 0
-        try:
-            main()
-        except SystemExit as ending:
-            code = ending.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
-@pytest.fixture
-def corpus(run, jsonl, tmp_path, encoder_folder):
-    code, out, err = run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--encoder", encoder_folder)
-    assert code == 0, err
-    assert out == ""
-    assert "30 sentences in 10 paragraphs of 10 documents" in err
-    assert "0.0% of the paragraphs have one sentence" in err
-    return tmp_path / "c.zicl"
 
 
 @pytest.fixture

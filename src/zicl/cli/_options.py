@@ -134,23 +134,27 @@ class Choice:
         return groups
 
 
-def takes_choice(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the shared options: it is called with ``choice`` and its own parameters.
+def takes(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a dataclass: it is called with ``choice`` and its own parameters.
 
     Typer reads a command's options off its signature, so the signature is put together here, once.
     """
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "choice"]
-    shared = list(inspect.signature(Choice, eval_str=True).parameters.values())
 
-    def run(**values: Any) -> None:
-        choice = Choice(**{p.name: values.pop(p.name) for p in shared})
-        command(choice=choice, **values)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "choice"]
+        shared = list(inspect.signature(kind, eval_str=True).parameters.values())
 
-    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *shared)]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    return run
+        def run(**values: Any) -> None:
+            choice = kind(**{p.name: values.pop(p.name) for p in shared})
+            command(choice=choice, **values)
+
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *shared)]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        return run
+
+    return decorate
 
 
 def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from zicl import __version__
-from zicl.cli import classify, corpus, demo, index, inspect, labels, models
+from zicl.cli import check, classify, corpus, demo, evaluate, index, inspect, labels, models, report, tasks
 
 app = typer.Typer(
     name="zicl",
@@ -22,6 +22,12 @@ app.command("classify")(classify.classify)
 app.command("explain")(inspect.explain)
 app.command("retrieve")(inspect.retrieve)
 app.command("prompt")(inspect.prompt)
+app.command("tasks")(tasks.tasks)
+app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
+app.command("verify")(evaluate.verify)
+app.command("merge")(evaluate.merge)
+app.add_typer(check.app, name="check", help="How accurate is it on your own data, from a hundred rows you label.")
 app.add_typer(corpus.app, name="corpus", help="Build and look into corpora of raw text.")
 app.add_typer(index.app, name="index", help="Build the vectors of a corpus again.")
 app.add_typer(labels.app, name="labels", help="Draft a labels.toml.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl.cli._options import Choice, JsonOption, takes_choice
+from zicl.cli._options import Choice, JsonOption, takes
 from zicl.cli._progress import bars, say
 from zicl.exceptions import UsageError
 
@@ -27,7 +27,7 @@ _CHUNK = 16
 _LEAST_CERTAIN = 5
 
 
-@takes_choice
+@takes(Choice)
 def classify(
     choice: Choice,
     texts: Annotated[

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from zicl.cli._options import Choice, JsonOption, OfflineOption, SeedOption, go_offline, takes_choice
+from zicl.cli._options import Choice, JsonOption, OfflineOption, SeedOption, go_offline, takes
 from zicl.cli._progress import bars
 from zicl.exceptions import UsageError
 
 TextArgument = Annotated[str, typer.Argument(help="The text.")]
 
 
-@takes_choice
+@takes(Choice)
 def explain(
     choice: Choice,
     text: TextArgument,
@@ -33,7 +33,7 @@ def explain(
     Console(highlight=False).print(explanation)
 
 
-@takes_choice
+@takes(Choice)
 def prompt(
     choice: Choice,
     text: TextArgument,

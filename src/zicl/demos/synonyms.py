@@ -51,10 +51,11 @@ def paper_table(words: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
     >>> paper_table(["great", "terrible"])["great"]
     ('good',)
     """
-    tables = tomllib.loads(files("zicl").joinpath("data/paper_synonyms.toml").read_text(encoding="utf-8"))
-    for entry in tables.values():
-        if set(entry["labels"]) == set(words):
-            return {name: (word,) for name, word in zip(entry["labels"], entry["synonyms"], strict=True)}
+    tasks = tomllib.loads(files("zicl").joinpath("data/tasks.toml").read_text(encoding="utf-8"))
+    for task in tasks.values():
+        table = {label["name"]: tuple(label["synonyms"]) for label in task["labels"]}
+        if set(table) == set(words):
+            return table
     return None
 
 

@@ -37,6 +37,8 @@ class Shape:
     runs: tuple[tuple[slice, torch.Tensor, torch.Tensor], ...]
 
 
+# What transformers asks about head sharing: keys and values that were repeated share nothing.
+_SINGLE = torch.nn.Module()
 # None leaves everything to the mask.
 _SHAPE: ContextVar[Shape | None] = ContextVar("shape", default=None)
 
@@ -93,15 +95,19 @@ def _attention(
     if shape is None or attention_mask is None or (window and shape.depth > window):
         found: tuple[torch.Tensor, None] = sdpa(module, query, key, value, attention_mask, **options)
         return found
-    parts = []
-    if shape.trunk:
-        front = [tensor[:, :, : shape.trunk] for tensor in (query, key, value)]
+    trunk, parts = shape.trunk, []
+    if query.device.type == "cpu":
+        # Repeating the heads here is cheaper than the kernel's own way of sharing them.
+        key, value = (_heads(tensor, query.shape[1] // tensor.shape[1]) for tensor in (key, value))
+        module = _SINGLE
+    if trunk:
+        front = [tensor[:, :, :trunk] for tensor in (query, key, value)]
         parts.append(sdpa(module, *front, None, **{**options, "is_causal": True})[0])
-    rest = query[:, :, shape.trunk :]
+    rest = query[:, :, trunk:]
     if rest.shape[2] >= _SHORTEST_REST and rest.device.type == "cpu":
         parts.append(_behind(rest, key, value, shape, options.get("scaling")))
     elif rest.shape[2]:
-        parts.append(sdpa(module, rest, key, value, attention_mask[:, :, shape.trunk :], **options)[0])
+        parts.append(sdpa(module, rest, key, value, attention_mask[:, :, trunk:], **options)[0])
     return (parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)), None
 
 
@@ -109,8 +115,6 @@ def _behind(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, shape: Shape, scale: float | None
 ) -> torch.Tensor:
     """Attention of the tokens behind the trunk: to what all of them see, and run by run to their own."""
-    groups = query.shape[1] // key.shape[1]
-    key, value = _heads(key, groups), _heads(value, groups)
     chain, chain_norm = _flash(query, key[:, :, : shape.seen], value[:, :, : shape.seen], None, scale)
     output = torch.empty_like(query)
     for rows, keys, mask in shape.runs:

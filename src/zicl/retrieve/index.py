@@ -77,6 +77,7 @@ class Index:
     ) -> None:
         self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
         self._queries: dict[str, NDArray[np.float32]] = {}
+        self._first_hits: dict[str, list[tuple[int, float]]] = {}
         self.found: dict[Any, Any] = {}
 
     @classmethod
@@ -142,17 +143,27 @@ class Index:
         return self._queries[text]
 
     def nearest(self, text: str) -> Iterator[Hit]:
-        """Indexed rows by falling similarity, fetched in growing pieces."""
-        query, fetch, given = self.embed(text), _FIRST_FETCH, set[int]()
+        """Indexed rows by falling similarity, fetched in growing pieces; the first piece is remembered."""
+        fetch, given = _FIRST_FETCH, set[int]()
         while True:
-            numbers, similarities = vectors.search(self._vectors, query, fetch)
-            for number, similarity in zip(numbers.tolist(), similarities.tolist(), strict=True):
+            for number, similarity in self._search(text, fetch):
                 if number not in given:
                     given.add(number)
                     yield Hit(int(self._rows[number]), similarity)
             if fetch >= len(self._rows):
                 return
             fetch *= 4
+
+    def _search(self, text: str, fetch: int) -> list[tuple[int, float]]:
+        if fetch == _FIRST_FETCH and text in self._first_hits:
+            return self._first_hits[text]
+        numbers, similarities = vectors.search(self._vectors, self.embed(text), fetch)
+        hits = list(zip(numbers.tolist(), similarities.tolist(), strict=True))
+        if fetch == _FIRST_FETCH:
+            if len(self._first_hits) >= _CACHED_QUERIES:
+                self._first_hits.pop(next(iter(self._first_hits)))
+            self._first_hits[text] = hits
+        return hits
 
     def sentence(self, row: int) -> Sentence:
         """A row with all that is known of it."""

@@ -1,0 +1,129 @@
+"""The options that describe an experiment, shared by evaluate and verify."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zicl.cli._options import OfflineOption, go_offline
+from zicl.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from zicl._progress import Report
+    from zicl.evaluate.experiment import Experiment
+    from zicl.evaluate.world import World
+
+_SUFFIXES = (".jsonl", ".csv", ".parquet", ".jsonl.gz", ".csv.gz", ".jsonl.zst")
+
+
+@dataclass(frozen=True)
+class ExperimentChoice:
+    """What the options say; each field is an option of every command that takes an experiment."""
+
+    experiment: Annotated[Path | None, typer.Argument(help="An experiment.toml; options change what it says.")] = None
+    tasks: Annotated[
+        str | None, typer.Option("--tasks", help="Comma-separated; 'zicl tasks' lists them. [the paper's nine]")
+    ] = None
+    methods: Annotated[str | None, typer.Option("--methods", help="Comma-separated. [those of the paper]")] = None
+    inferences: Annotated[str | None, typer.Option("--inference", help="channel, direct, or both. [both]")] = None
+    templates: Annotated[str | None, typer.Option("--templates", help="task, none, or both. [task]")] = None
+    seeds: Annotated[str | None, typer.Option("--seeds", help="Comma-separated. [100,13,21,42,87]")] = None
+    examples: Annotated[int | None, typer.Option("--examples", help="At most so many of each task. [2000]")] = None
+    k: Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")] = None
+    corpus: Annotated[str | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")] = (
+        None
+    )
+    lm: Annotated[str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder or gguf:FILE.")] = None
+    data: Annotated[list[str] | None, typer.Option("--data", help="TASK=FILE of test examples.")] = None
+    train: Annotated[list[str] | None, typer.Option("--train", help="TASK=FILE of training examples.")] = None
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", help="A folder with TASK/test.jsonl, TASK/train.jsonl, and a recipe's corpora."),
+    ] = None
+    task_file: Annotated[str | None, typer.Option("--task-file", help="A TOML file with tasks of your own.")] = None
+    threads: Annotated[int | None, typer.Option("--threads", help="CPU threads to use.")] = None
+    offline: OfflineOption = False
+
+    def read(self) -> Experiment:
+        """The experiment, checked; nothing is loaded."""
+        from zicl.evaluate.experiment import PAPER_TASKS, read_experiment
+
+        given: dict[str, Any] = {
+            "tasks": _listed(self.tasks),
+            "methods": _listed(self.methods),
+            "inferences": _listed(self.inferences),
+            "templates": _listed(self.templates),
+            "seeds": _numbers(self.seeds),
+            "examples": self.examples,
+            "k": self.k,
+            "corpus": self.corpus,
+            "lm": self.lm,
+            "task_file": self.task_file,
+            "data": _pairs("--data", self.data),
+            "train": _pairs("--train", self.train),
+        }
+        experiment = read_experiment(self.experiment, {k: v for k, v in given.items() if v not in (None, {})})
+        if self.data_dir is None:
+            return experiment
+        if not self.data_dir.is_dir():
+            raise UsageError(f"--data-dir: there is no folder {self.data_dir}")
+        return self._in_data_dir(experiment, experiment.tasks or PAPER_TASKS)
+
+    def _in_data_dir(self, experiment: Experiment, tasks: tuple[str, ...]) -> Experiment:
+        assert self.data_dir is not None
+        found: dict[str, dict[str, str]] = {"data": {}, "train": {}}
+        for task in tasks:
+            for kind, name in (("data", "test"), ("train", "train")):
+                path = _find(self.data_dir, task, name)
+                if path is not None:
+                    found[kind][task] = path
+        changes: dict[str, Any] = {kind: {**paths, **getattr(experiment, kind)} for kind, paths in found.items()}
+        if not isinstance(experiment.corpus, str | None):
+            domains = {name: str(self.data_dir / path) for name, path in experiment.corpus.domains.items()}
+            changes["corpus"] = experiment.corpus.model_copy(update={"domains": domains})
+        return experiment.model_copy(update=changes)
+
+    def world(self, report: Report) -> World:
+        """The experiment with its examples read."""
+        from zicl.evaluate.world import World
+
+        experiment = self.read()
+        if self.offline:
+            go_offline()
+        if self.threads is not None:
+            import torch
+
+            torch.set_num_threads(self.threads)
+        return World(experiment, offline=self.offline, report=report)
+
+
+def _find(folder: Path, task: str, name: str) -> str | None:
+    for place in (folder / task, folder / "eval" / task):
+        for suffix in _SUFFIXES:
+            if (place / f"{name}{suffix}").is_file():
+                return str(place / f"{name}{suffix}")
+    return None
+
+
+def _listed(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _numbers(text: str | None) -> tuple[int, ...] | None:
+    try:
+        return None if text is None else tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise UsageError(f"--seeds {text!r}: expected whole numbers", hint="for example --seeds 100,13") from error
+
+
+def _pairs(option: str, entries: list[str] | None) -> dict[str, str]:
+    pairs = {}
+    for entry in entries or []:
+        name, equals, path = entry.partition("=")
+        if not equals or not path:
+            raise UsageError(f"{option} {entry!r}: expected TASK=FILE", hint=f"for example {option} SST2=sst2.csv")
+        pairs[name] = path
+    return pairs

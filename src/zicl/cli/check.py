@@ -1,0 +1,130 @@
+"""zicl check: sample, score."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zicl.cli._options import JsonOption
+from zicl.cli._progress import say
+from zicl.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from zicl.check.score import Estimate, Score
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def root() -> None:
+    """How good the labels are: label a small sample by hand."""
+
+
+@app.command()
+def sample(
+    output: Annotated[Path, typer.Argument(help="A .csv or .jsonl file that 'zicl classify' wrote.")],
+    sheet: Annotated[Path, typer.Option("--output", "-o", help="The .csv file to label by hand.")],
+    rows: Annotated[int, typer.Option(min=1, help="How many rows to label.")] = 100,
+    seed: Annotated[int, typer.Option(help="Decides which rows.")] = 0,
+    text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
+    id_column: Annotated[str | None, typer.Option(help="The column that names a row. [id]")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Lose labels filled in by hand.")] = False,
+) -> None:
+    """Draw rows to label by hand, spread over predicted labels and margins."""
+    from zicl.check.sample import draw
+    from zicl.check.sheet import read_predictions, write_sheet
+
+    if sheet.resolve() == output.resolve():
+        raise UsageError(f"{sheet} is the output itself", hint="choose another file with -o")
+    predictions, labels = read_predictions(output, text_column=text_column, id_column=id_column)
+    drawn = draw(predictions, labels, rows, seed)
+    write_sheet(sheet, drawn, overwrite=overwrite)
+    say(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
+    say(f"fill in its column 'gold', then: zicl check score {sheet}")
+
+
+@app.command("score")
+def score_sheet(
+    sheet: Annotated[Path, typer.Argument(help="The .csv file with its column 'gold' filled in.")],
+    precision: Annotated[float, typer.Option(min=0, max=1, help="The precision you want.")] = 0.9,
+    json_output: JsonOption = False,
+) -> None:
+    """Accuracy, precision, recall and confusions on all rows, and the margin that gives a wanted precision."""
+    from zicl.check.score import score
+    from zicl.check.sheet import read_sheet
+
+    result = score(read_sheet(sheet), precision)
+    if result.empty:
+        labelled = result.accuracy.labelled
+        say(f"left out, as they have no label yet: {result.empty:,} of {result.empty + labelled:,} rows")
+    if result.unspoken:
+        say(f"about {result.unspoken:,.0f} rows are of a kind of which none was labelled: nothing is said about them")
+    if json_output:
+        typer.echo(json.dumps(asdict(result), indent=2, ensure_ascii=False))
+        return
+    _show(result)
+
+
+def _show(result: Score) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    accuracy = result.accuracy
+    console.print(
+        f"accuracy {_shown(accuracy)}, from {accuracy.labelled:,} labelled rows that stand for {accuracy.rows:,.0f}"
+    )
+    console.print(_labels_table(result))
+    console.print(_confusion_table(result))
+    console.print(_threshold_line(result))
+    if result.mistakes:
+        console.print("the most confident mistakes:")
+    for wrong in result.mistakes:
+        text = " ".join(wrong.text.split())
+        short = text if len(text) <= 100 else text[:99] + "…"
+        console.print(Text(f"  {wrong.id}: {wrong.predicted} (margin {wrong.margin:.3f}), is {wrong.gold}  {short}"))
+
+
+def _labels_table(result: Score) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("label", "precision", "recall")
+    for one in result.labels:
+        table.add_row(Text(one.label, style="bold"), _shown(one.precision), _shown(one.recall))
+    return table
+
+
+def _confusion_table(result: Score) -> Any:
+    """Estimated rows of the output, and in brackets the labelled rows behind them."""
+    from rich.table import Table
+    from rich.text import Text
+
+    names = [one.label for one in result.labels]
+    table = Table("is ↓  labelled as →", caption="rows of the output (rows labelled by hand)")
+    for name in names:
+        table.add_column(Text(name))
+    cells = {(cell.gold, cell.predicted): cell for cell in result.confusion}
+    for gold in names:
+        shown = (f"{cells[gold, name].rows:,.0f} ({cells[gold, name].labelled})" for name in names)
+        table.add_row(Text(gold, style="bold"), *shown)
+    return table
+
+
+def _threshold_line(result: Score) -> str:
+    found = result.threshold
+    if found is None:
+        return f"no margin gives a precision of {result.wanted:.1%} on the labelled rows"
+    return (
+        f"from a margin of {found.margin:.3f} on, precision is {_shown(found.precision)}: "
+        f"that keeps about {found.precision.rows:,.0f} rows, {found.kept:.1%} of all "
+        f"({found.precision.labelled} of them labelled)"
+    )
+
+
+def _shown(estimate: Estimate | None) -> str:
+    return "–" if estimate is None else f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"

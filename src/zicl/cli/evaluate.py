@@ -1,0 +1,128 @@
+"""zicl evaluate, verify and merge: how good is it, can that be repeated, and the parts of a run put together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zicl.cli._experiment import ExperimentChoice
+from zicl.cli._options import JsonOption, takes
+from zicl.cli._progress import bars, say
+from zicl.exceptions import ZICLError
+
+if TYPE_CHECKING:
+    from zicl.evaluate.world import World
+
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The results folder; one that is there goes on.")]
+
+
+@takes(ExperimentChoice)
+def evaluate(
+    choice: ExperimentChoice,
+    output: OutputOption = Path("results"),
+    shard: Annotated[str | None, typer.Option("--shard", help="I/N: only the I-th of N parts of the plan.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and how long it would take.")] = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Run tasks × methods × inferences × seeds, and keep every score. A stopped run goes on where it was."""
+    from zicl.evaluate.plan import Shard
+    from zicl.evaluate.run import evaluate as run
+
+    part = None if shard is None else Shard.parse(shard)
+    with bars() as report:
+        world = choice.world(report)
+        if dry_run:
+            answer = _dry_run(world, output)
+        else:
+            summary = run(world, output, shard=part, report=report)
+            answer = {**summary.__dict__, "results": str(output)}
+    if json_output:
+        typer.echo(json.dumps(answer))
+    elif dry_run:
+        _show_dry_run(answer)
+    else:
+        say(
+            f"{summary.computed:,} rows computed in {_duration(summary.seconds)}, {summary.kept:,} were there: {output}"
+        )
+        say(f"the tables: zicl report {output}" if summary.complete else "put the parts together: zicl merge")
+
+
+def _dry_run(world: World, output: Path) -> dict[str, Any]:
+    from zicl.evaluate.cost import estimate
+    from zicl.evaluate.run import Runner
+    from zicl.evaluate.store import MANIFEST, Results
+
+    done = Results.open(output).done() if (output / MANIFEST).is_file() else set()
+    found = estimate(Runner(world), done)
+    return {
+        "cells": {key: {"examples": found.examples[key], "tokens": found.tokens[key]} for key in found.examples},
+        "examples": sum(found.examples.values()),
+        "tokens": sum(found.tokens.values()),
+        "tokens_per_second": round(found.tokens_per_second, 1),
+        "seconds": round(found.seconds, 1),
+    }
+
+
+def _show_dry_run(answer: dict[str, Any]) -> None:
+    for key, cell in answer["cells"].items():
+        typer.echo(f"{key}\t{cell['examples']}\t{cell['tokens']}")
+    say(
+        f"{len(answer['cells']):,} cells, {answer['examples']:,} examples, {answer['tokens']:,} forward tokens; "
+        f"{answer['tokens_per_second']:,.0f} tokens/s on this machine: about {_duration(answer['seconds'])}"
+    )
+
+
+@takes(ExperimentChoice)
+def verify(
+    choice: ExperimentChoice,
+    results: Annotated[Path, typer.Option("--results", "-r", help="The results folder to check.")] = Path("results"),
+    sample: Annotated[int, typer.Option("--sample", help="How many rows are scored again.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", help="Decides which ones.")] = 0,
+    json_output: JsonOption = False,
+) -> None:
+    """Score a random sample of stored rows again; exit code 1 if one does not come out as it was stored."""
+    from zicl.evaluate.manifest import fingerprint
+    from zicl.evaluate.store import Results, differences
+    from zicl.evaluate.verify import TOLERANCE
+    from zicl.evaluate.verify import verify as run
+
+    stored = Results.open(results)
+    with bars() as report:
+        world = choice.world(report)
+        other = list(differences("", stored.manifest["fingerprint"], fingerprint(world)))
+        checked = run(world, stored, sample=sample, seed=seed, report=report)
+    for line in other:
+        say(f"note: {line}")
+    wrong = [item for item in checked if not item.agrees]
+    if json_output:
+        typer.echo(json.dumps([{**item.__dict__, "agrees": item.agrees} for item in checked]))
+    worst = max(item.difference for item in checked)
+    say(f"{len(checked) - len(wrong)} of {len(checked)} rows agree; the largest difference of a score is {worst:.2g}")
+    if wrong:
+        first = wrong[0]
+        why = f"differs by {first.difference:.2g}" if first.same_prompt else "has another prompt"
+        raise ZICLError(
+            f"{first.key}, example {first.example} {why}; {TOLERANCE:g} is allowed",
+            hint="compare model, corpus, data and versions with those in the manifest",
+        )
+
+
+def merge(
+    results: Annotated[list[Path], typer.Argument(help="Results folders of one experiment.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write, with one file of rows.")],
+) -> None:
+    """Put the parts of a sharded run, or a run and its extension, into one folder."""
+    from zicl.evaluate.merge import merge as run
+
+    merged = run(results, output)
+    state = "complete" if merged.manifest["complete"] else "not complete: some rows of the plan are missing"
+    say(f"{merged.table([]).num_rows:,} rows in {output}, {state}")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,87 @@
+"""zicl report: tables from results folders."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zicl.cli._options import JsonOption
+from zicl.cli._progress import say
+from zicl.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from zicl.report.build import Format
+
+
+class Metrics(StrEnum):
+    """What the main table shows."""
+
+    ACCURACY = "accuracy"
+    MACRO_F1 = "macro-f1"
+
+
+class Formats(StrEnum):
+    """How the report is written."""
+
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    LATEX = "latex"
+    JSON = "json"
+
+
+class Comparisons(StrEnum):
+    """Whose numbers stand beside ours."""
+
+    PAPER = "paper"
+
+
+def report(
+    results: Annotated[list[Path], typer.Argument(help="Results folders of 'zicl evaluate', one for each model.")],
+    metric: Annotated[Metrics, typer.Option(help="What the main table shows.")] = Metrics.ACCURACY,
+    compare: Annotated[Comparisons | None, typer.Option(help="Put the paper's numbers beside ours.")] = None,
+    form: Annotated[
+        Formats | None,
+        typer.Option("--format", help="csv has the main table alone, json everything. [markdown]"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A file (.md, .csv, .tex, .json), or a folder for all four formats."),
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Print the main table, differences to the baselines, shares of predicted labels and copy rates."""
+    if json_output and form not in (None, Formats.JSON):
+        raise UsageError(f"--json and --format {form} were given", hint="leave one of them out")
+    from zicl._files import write_text
+    from zicl.report.build import SUFFIXES, make_report
+
+    chosen = Formats.JSON if json_output else form
+    # Before any work: a name that cannot be written should not cost a minute of bootstrap.
+    targets = _targets(output, chosen, SUFFIXES)
+    made = make_report(results, metric.value, compare=compare.value if compare else None)
+    for kind, path in targets.items():
+        write_text(path, made.render(kind))
+        say(f"written to {path}")
+    if output is None:
+        typer.echo(made.render((chosen or Formats.MARKDOWN).value), nl=False)
+
+
+def _targets(output: Path | None, chosen: Formats | None, suffixes: dict[Format, str]) -> dict[Format, Path]:
+    """The files to write, by format."""
+    if output is None:
+        return {}
+    if output.is_dir() or not output.suffix:
+        wanted: list[Format] = [chosen.value] if chosen else list(suffixes)
+        return {kind: output / f"report{suffixes[kind]}" for kind in wanted}
+    if chosen:
+        return {chosen.value: output}
+    for kind, suffix in suffixes.items():
+        if suffix == output.suffix:
+            return {kind: output}
+    raise UsageError(
+        f"{output}: the format cannot be told from the name",
+        hint=f"end it in {', '.join(suffixes.values())}, or give --format",
+    )

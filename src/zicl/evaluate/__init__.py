@@ -1,0 +1,1 @@
+"""Evaluation: tasks, their examples, and what is measured on them."""

@@ -1,0 +1,120 @@
+"""What a run costs: measured as it goes for an honest time left, and estimated before it begins."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zicl.evaluate.plan import Batch, Cell, cells
+from zicl.lm.tree import pack
+
+if TYPE_CHECKING:
+    from zicl.demos.prompt import Prompt
+    from zicl.evaluate.run import Runner
+
+# Seconds an example before anything is measured, only to begin with: prompts of their own, and all others.
+_GUESS_PROMPT, _GUESS_OTHER = 1.0, 0.1
+_PER_CELL, _PROBED = 3, 10
+
+
+class Costs:
+    """Seconds done and seconds in all. What is left is counted with what like cells took so far."""
+
+    def __init__(self, todo: Sequence[Batch]) -> None:
+        self._left = list(todo)
+        self._cells = len({batch.cell for batch in todo})
+        self._examples = 0
+        self._seconds: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._begun = self._last = time.monotonic()
+
+    @property
+    def done(self) -> float:
+        """Seconds so far."""
+        return self._last - self._begun
+
+    @property
+    def total(self) -> float:
+        """Seconds in all, by what was measured."""
+        return self.done + sum(self._each(batch.cell) * len(batch.examples) for batch in self._left)
+
+    def spent(self, batch: Batch) -> None:
+        """A batch is done."""
+        now = time.monotonic()
+        for key in _alike(batch.cell):
+            self._seconds[key][0] += now - self._last
+            self._seconds[key][1] += len(batch.examples)
+        self._examples += len(batch.examples)
+        self._last = now
+        self._left.remove(batch)
+
+    def note(self, batch: Batch) -> str:
+        """Where the run is."""
+        finished = self._cells - len({b.cell for b in self._left})
+        rate = f", {self._examples / self.done:.1f} examples/s" if self.done else ""
+        return f"{finished}/{self._cells} cells{rate}, {batch.cell.key}"
+
+    def _each(self, cell: Cell) -> float:
+        for key in _alike(cell):
+            seconds, count = self._seconds[key]
+            if count:
+                return seconds / count
+        return _GUESS_PROMPT if cell.inference != "none" else _GUESS_OTHER
+
+
+def _alike(cell: Cell) -> list[tuple[str, ...]]:
+    """Cells whose examples cost about as much, the most alike first."""
+    return [(cell.task, cell.method, cell.template, cell.inference), (cell.method, cell.inference)]
+
+
+def forward_tokens(prompts: Sequence[Prompt], count: int) -> int:
+    """Tokens that ``count`` prompts like these feed: a prefix they all share once, everything else each."""
+    if not prompts:
+        return 0
+    prefixes = {prompt.prefix.tokens for prompt in prompts}
+    if len(prefixes) == 1 and len(prompts) > 1 and prompts[0].prefix.tokens:
+        own = sum(len(pack([prompt], prefix_computed=True)) for prompt in prompts)
+        return len(prompts[0].prefix) + round(own / len(prompts) * count)
+    return round(sum(len(pack([prompt])) for prompt in prompts) / len(prompts) * count)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would take: forward tokens by cell, and the rate a probe of this machine gave."""
+
+    examples: dict[str, int]
+    tokens: dict[str, int]
+    tokens_per_second: float
+
+    @property
+    def seconds(self) -> float:
+        """The whole run on this machine."""
+        return sum(self.tokens.values()) / self.tokens_per_second if self.tokens_per_second else 0.0
+
+
+def estimate(runner: Runner, done: set[tuple[str, str]]) -> Estimate:
+    """Write a few prompts of each kind of cell, count their tokens, and time ten of them."""
+    world = runner.world
+    sampled: dict[tuple[str, ...], list[Prompt]] = {}
+    examples, tokens = dict[str, int](), dict[str, int]()
+    for cell in cells(world.experiment):
+        rows = world.examples[cell.task]
+        left = sum((cell.key, example.id) not in done for example in rows)
+        if not left:
+            continue
+        kind = (cell.task, cell.method, cell.template, cell.inference)
+        if kind not in sampled:
+            sampled[kind] = runner.prompts(cell, rows[:: max(1, len(rows) // _PER_CELL)][:_PER_CELL])
+        examples[cell.key] = left
+        tokens[cell.key] = forward_tokens(sampled[kind], left)
+    probed = [prompts[0] for prompts in sampled.values() if prompts]
+    probed = probed[:: max(1, len(probed) // _PROBED)][:_PROBED]
+    if not probed:
+        return Estimate(examples, tokens, 0.0)
+    world.lm.score(probed[:1])
+    begun = time.perf_counter()
+    for prompt in probed:
+        world.lm.score([prompt])
+    return Estimate(examples, tokens, sum(len(pack([p])) for p in probed) / (time.perf_counter() - begun))

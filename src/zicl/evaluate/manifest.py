@@ -1,0 +1,86 @@
+"""What rows depend on, written beside them: fingerprint, experiment, tasks and cells. No path and no text in it."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from zicl import __version__
+from zicl.evaluate.examples import data_hash, read_test
+from zicl.evaluate.plan import Cell, cells
+from zicl.evaluate.store import FORMAT
+from zicl.evaluate.tasks import Task
+from zicl.evaluate.world import World
+from zicl.retrieve.index import Index
+
+_LIBRARIES = ("torch", "transformers", "tokenizers", "sentence-transformers", "faiss-cpu", "numpy")
+
+
+def manifest(world: World) -> dict[str, Any]:
+    """Everything but the rows."""
+    return {
+        "format": FORMAT,
+        "zicl": __version__,
+        "fingerprint": fingerprint(world),
+        "experiment": world.experiment.model_dump(mode="json", exclude={"data", "train", "task_file", "corpus"}),
+        "tasks": {name: _task(world, task) for name, task in world.tasks.items()},
+        "cells": {cell.key: _cell(world, cell) for cell in cells(world.experiment)},
+    }
+
+
+def fingerprint(world: World) -> dict[str, Any]:
+    """Model, corpus and versions: rows of two fingerprints are never mixed."""
+    lm, scoring = (world.lm if world.needs("needs_lm") else None), world.experiment.scoring
+    return {
+        "lm": None if lm is None else {"name": lm.name, "identity": lm.identity, "revision": lm.revision},
+        "corpus": None if world.index is None else _corpus(world.index),
+        "dtype": scoring.dtype,
+        "device": str(getattr(getattr(lm, "forward", None), "device", scoring.device)),
+        "versions": {"zicl": __version__, **{name: _version(name) for name in _LIBRARIES}},
+    }
+
+
+def _corpus(index: Index) -> dict[str, Any]:
+    return {
+        "identity": index.identity,
+        "sentences": len(index.corpus),
+        "domains": index.corpus.domains,
+        "encoder": index.manifest["encoder"]["name"],
+        "encoder_identity": index.manifest["encoder"]["identity"],
+    }
+
+
+def _task(world: World, task: Task) -> dict[str, Any]:
+    training, experiment = world.training.get(task.name), world.experiment
+    from_hub = task.hub is not None and task.test is None and task.name not in experiment.data
+    note = task.hub.note if from_hub and task.hub and not task.note else task.note
+    return {
+        "labels": list(task.labels.names),
+        "covered": experiment.covered.get(task.name, task.covered),
+        "origin": task.origin,
+        "note": experiment.notes.get(task.name, note),
+        "examples": len(world.examples[task.name]),
+        "hash": data_hash(read_test(task, experiment.data.get(task.name))),
+        "train_hash": data_hash(training) if training else None,
+    }
+
+
+def _cell(world: World, cell: Cell) -> dict[str, Any]:
+    method, task = world.methods[cell.method], world.tasks[cell.task]
+    return {
+        "method": {**method.model_dump(mode="json"), "labelled": method.labelled, "control": method.control},
+        "words": task.labels.to_toml(),
+        "template": task.template if cell.template == "task" else cell.template,
+        "prompt": world.experiment.prompt.model_dump(mode="json"),
+        "reduce": world.experiment.scoring.reduce,
+        "k": world.experiment.k,
+        "batch": world.experiment.batch,
+        "examples": len(world.examples[cell.task]),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,113 @@
+"""Every method of the comparison as a small frozen configuration; an experiment may define more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from zicl._registry import did_you_mean
+from zicl.config import METHODS as ZERO_SHOT
+from zicl.config import Labelling, Retrieval
+from zicl.exceptions import ConfigError
+
+Kind = Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"]
+# Retrievers that draw nothing: with gold labels a run of them is the same under every seed.
+_WITHOUT_DRAWS = ("nearest", "physical")
+
+
+class Method(BaseModel):
+    """How demonstrations are found and labelled, or which control stands in their place.
+
+    ``demos`` says where they come from: the raw corpus, or the task's labelled training examples.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str = ""
+    kind: Kind = "prompt"
+    demos: Literal["corpus", "train"] = "corpus"
+    labels: Literal["random", "gold"] = "random"
+    retrieval: Retrieval = Retrieval()
+    labelling: Labelling = Labelling(words="original")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Method:
+        if self.labels == "gold" and self.demos == "corpus":
+            raise ValueError("gold labels need demos = 'train': raw text has no labels")
+        if self.demos == "train" and self.retrieval.method in ("physical", "domain-random"):
+            raise ValueError("training examples have no neighbours or domains: use random, nearest or diverse")
+        return self
+
+    @property
+    def control(self) -> bool:
+        """A way without demonstrations and without a causal prompt, for comparison."""
+        return self.kind not in ("prompt", "majority")
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it reads labelled training examples."""
+        return self.kind == "logistic" or (self.kind == "prompt" and self.demos == "train" and self.retrieval.k > 0)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether anything in it is drawn."""
+        if self.kind != "prompt":
+            return self.kind == "logistic"
+        fixed = self.labels == "gold" and self.retrieval.method in _WITHOUT_DRAWS
+        return self.retrieval.k > 0 and not fixed
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether it reads the raw corpus."""
+        return self.kind == "prompt" and self.demos == "corpus" and self.retrieval.k > 0
+
+    @property
+    def needs_lm(self) -> bool:
+        """Whether it asks the language model."""
+        return self.kind in ("prompt", "instruction")
+
+
+def _icl(title: str, labels: Literal["random", "gold"], retriever: str) -> Method:
+    return Method(title=title, demos="train", labels=labels, retrieval=Retrieval(method=retriever))
+
+
+def _zero_shot(title: str, name: str) -> Method:
+    preset = ZERO_SHOT[name]
+    return Method(title=title, retrieval=preset.retrieval, labelling=preset.labelling)
+
+
+METHODS: Mapping[str, Method] = {
+    "majority": Method(title="Majority", kind="majority"),
+    "no-demos": _zero_shot("No-demos", "no-demos"),
+    "random-inputs": _zero_shot("Random inputs", "random-inputs"),
+    "naive": _zero_shot("Naive Z-ICL", "naive"),
+    "z-icl": _zero_shot("Z-ICL", "z-icl"),
+    "icl-gold": _icl("ICL-gold", "gold", "random"),
+    "icl-random": _icl("ICL-random", "random", "random"),
+    "nearest-icl-gold": _icl("Nearest ICL-gold", "gold", "nearest"),
+    "nearest-icl-random": _icl("Nearest ICL-random", "random", "nearest"),
+    "cosine-words": Method(title="Cosine to label words", kind="cosine-words"),
+    "cosine-descriptions": Method(title="Cosine to descriptions", kind="cosine-descriptions"),
+    "logistic": Method(title="Logistic regression, k gold", kind="logistic"),
+    "instruction": Method(title="Instruction", kind="instruction"),
+}
+
+
+def get_method(name: str, defined: Mapping[str, Method]) -> Method:
+    """A method by name: one the experiment defines, or one of the table."""
+    if name in defined:
+        return defined[name]
+    if name not in METHODS:
+        raise did_you_mean("method", name, {*METHODS, *defined})
+    return METHODS[name]
+
+
+def check_definitions(defined: Mapping[str, Method]) -> None:
+    """A table's own name always means the same method."""
+    taken = sorted(set(defined) & set(METHODS))
+    if taken:
+        raise ConfigError(
+            f"the experiment defines {', '.join(taken)}, which zicl's own table has", hint="choose other names"
+        )

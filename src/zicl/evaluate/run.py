@@ -1,0 +1,203 @@
+"""An evaluation, read from top to bottom: the plan's batches in order, each computed and written whole."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zicl._files import locked
+from zicl._progress import Report, silent
+from zicl.assemble import Settings, assemble
+from zicl.demos.labeler import GoldLabels
+from zicl.demos.prompt import Prompt
+from zicl.evaluate import controls
+from zicl.evaluate.cost import Costs
+from zicl.evaluate.examples import Example
+from zicl.evaluate.manifest import manifest
+from zicl.evaluate.overlap import overlaps
+from zicl.evaluate.plan import Batch, Cell, Shard, batches
+from zicl.evaluate.store import Results, Row
+from zicl.evaluate.world import World
+from zicl.pipeline import Pipeline, label_scores
+from zicl.results import Prepared, Result
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did."""
+
+    computed: int
+    kept: int
+    seconds: float
+    complete: bool
+
+
+def evaluate(world: World, folder: Path, *, shard: Shard | None = None, report: Report = silent) -> Summary:
+    """Run what is missing of an experiment into a results folder."""
+    world.check()
+    with locked(folder, f"another process is writing to {folder}"):
+        results = Results.begin(folder, manifest(world))
+        shared = overlaps(world, folder / "overlap.json")
+        done = results.done()
+        plan = list(batches(world.experiment, world.examples, shard))
+        todo = [batch for batch in plan if not _is_done(batch, done)]
+        runner, costs, begun, computed = Runner(world), Costs(todo), time.monotonic(), 0
+        for batch in todo:
+            report("evaluating", costs.done, costs.total, costs.note(batch))
+            left = [example for example in batch.examples if (batch.cell.key, example.id) not in done]
+            rows = runner.rows(batch.cell, left)
+            for row in rows:
+                row["overlap"] = shared[batch.cell.task, row["example"]]
+            # An extended batch keeps its rows: what is new goes into a file of its own.
+            held = len(batch.examples) - len(left)
+            results.write(f"{batch.name}-{held}" if held else batch.name, rows)
+            computed += len(rows)
+            costs.spent(batch)
+        if todo:
+            report("evaluating", costs.total, costs.total)
+        whole = shard is None or shard.count == 1
+        if whole:
+            results.manifest["complete"] = True
+            results.save()
+        planned = sum(len(batch.examples) for batch in plan)
+        return Summary(computed, planned - computed, time.monotonic() - begun, whole)
+
+
+def _is_done(batch: Batch, done: set[tuple[str, str]]) -> bool:
+    return all((batch.cell.key, example.id) in done for example in batch.examples)
+
+
+class Runner:
+    """Computes rows. The pipeline of a cell is made once."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._last: tuple[Cell, Pipeline] | None = None
+
+    def rows(self, cell: Cell, examples: Sequence[Example]) -> list[Row]:
+        """The rows of some examples of a cell, without their overlap."""
+        method = self.world.methods[cell.method]
+        if method.kind == "prompt":
+            results = self.pipeline(cell).run([example.text for example in examples])
+            named = method.demos == "train"
+            return [_prompted(cell, e, r, named=named) for e, r in zip(examples, results, strict=True)]
+        if method.kind == "instruction":
+            return self._instructed(cell, examples)
+        return [
+            _row(cell, example, self._labels(cell), scores)
+            for example, scores in zip(examples, self._control(cell, examples), strict=True)
+        ]
+
+    def pipeline(self, cell: Cell) -> Pipeline:
+        """What runs a cell of prompts."""
+        if self._last is None or self._last[0] != cell:
+            self._last = cell, self._pipeline(cell)
+        return self._last[1]
+
+    def _pipeline(self, cell: Cell) -> Pipeline:
+        world, method, task = self.world, self.world.methods[cell.method], self.world.tasks[cell.task]
+        from_train = method.demos == "train" and method.retrieval.k > 0
+        index = world.training_index(cell.task) if from_train else world.index if method.needs_corpus else None
+        gold = None
+        if method.labels == "gold":
+            words = {label.name: (label.words,) for label in task.labels}
+            gold = GoldLabels(words, tuple(example.label for example in world.training[cell.task]))
+        experiment = world.experiment
+        template = task.template if cell.template == "task" else cell.template
+        settings = Settings(
+            method.retrieval,
+            method.labelling,
+            experiment.prompt.model_copy(update={"template": template}),
+            experiment.scoring.model_copy(update={"inference": cell.inference}),
+        )
+        seed = 0 if cell.seed is None else cell.seed
+        return assemble(task.labels, world.lm, index, settings, seed=seed, offline=world.offline, labeler=gold)
+
+    def _labels(self, cell: Cell) -> tuple[str, ...]:
+        return self.world.tasks[cell.task].labels.names
+
+    def _control(self, cell: Cell, examples: Sequence[Example]) -> Any:
+        world, labels = self.world, self.world.tasks[cell.task].labels
+        kind, texts = world.methods[cell.method].kind, [example.text for example in examples]
+        if kind == "majority":
+            return [controls.majority(world.examples[cell.task], labels)] * len(examples)
+        if kind == "cosine-words":
+            return controls.cosine(texts, labels.words, world.embed)
+        if kind == "cosine-descriptions":
+            return controls.cosine(texts, controls.descriptions(cell.task, labels), world.embed)
+        index, k = world.training_index(cell.task), world.experiment.k
+        return controls.logistic(texts, index, labels, k, cell.seed or 0, world.embed)
+
+    def prompts(self, cell: Cell, examples: Sequence[Example]) -> list[Prompt]:
+        """The prompts of some examples; none for a cell without a language model."""
+        kind, labels = self.world.methods[cell.method].kind, self.world.tasks[cell.task].labels
+        if kind == "prompt":
+            return [self.pipeline(cell).prepare(example.text).prompt for example in examples]
+        if kind == "instruction":
+            limit = self.world.experiment.prompt.tokens_input
+            return [controls.instruction(example.text, labels, self.world.lm, limit) for example in examples]
+        return []
+
+    def _instructed(self, cell: Cell, examples: Sequence[Example]) -> list[Row]:
+        labels, reduce = self.world.tasks[cell.task].labels, self.world.experiment.scoring.reduce
+        prompts = self.prompts(cell, examples)
+        found = zip(examples, prompts, self.world.lm.score(prompts), strict=True)
+        return [
+            _prompted(cell, e, Result(Prepared(e.text, (), prompt), label_scores(labels, scores, reduce)))
+            for e, prompt, scores in found
+        ]
+
+
+def _row(cell: Cell, example: Example, labels: Sequence[str], scores: Any) -> Row:
+    return {
+        "task": cell.task,
+        "method": cell.method,
+        "template": cell.template,
+        "inference": cell.inference,
+        "seed": cell.seed,
+        "example": example.id,
+        "gold": example.label,
+        "predicted": labels[int(np.argmax(scores))],
+        "log_likelihoods": [float(score) for score in scores],
+        "tokens": [],
+        "demos": [],
+        "demo_words": [],
+        "demo_labels": [],
+        "similarities": [],
+        "kept": 0,
+        "input_cut": False,
+        "prompt_hash": "",
+        "overlap": None,
+    }
+
+
+def _prompted(cell: Cell, example: Example, result: Result, *, named: bool = False) -> Row:
+    """A row of a prompt; demonstrations go by their row in the corpus, or are ``named`` by training example."""
+    shown, prompt = result.prepared.demos, result.prepared.prompt
+    found = [demo.similarity for demo in shown]
+    return {
+        **_row(cell, example, [score.label for score in result.scores], [s.log_likelihood for s in result.scores]),
+        "predicted": result.label,
+        "tokens": [score.tokens for score in result.scores],
+        "demos": [demo.sentence.source if named else str(demo.sentence.row) for demo in shown],
+        "demo_words": [demo.words for demo in shown],
+        "demo_labels": [demo.label for demo in shown],
+        "similarities": [value for value in found if value is not None],
+        "kept": prompt.kept,
+        "input_cut": prompt.input_cut,
+        "prompt_hash": prompt_hash(prompt),
+    }
+
+
+def prompt_hash(prompt: Prompt) -> str:
+    """A hash of all tokens of a prompt, branch by branch."""
+    digest = hashlib.blake2b(digest_size=8)
+    for branch in range(len(prompt.branches)):
+        digest.update(np.asarray((*prompt.tokens(branch), -1), dtype="<i4").tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,175 @@
+"""Results on disk: a file of rows a batch, whole or not there, and a manifest that says what they are of.
+
+results/
+  manifest.json    fingerprint, experiment, tasks, the configuration of every cell, and whether all is done
+  rows/*.parquet   the rows; one file a batch, or one for all after a merge
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from zicl._files import read_json, write_json, writing
+from zicl.exceptions import ConfigError, StorageError
+
+FORMAT = 1
+MANIFEST, ROWS = "manifest.json", "rows"
+SCHEMA = pa.schema(
+    {
+        "task": pa.string(),
+        "method": pa.string(),
+        "template": pa.string(),
+        "inference": pa.string(),
+        "seed": pa.int32(),
+        "example": pa.string(),
+        "gold": pa.string(),
+        "predicted": pa.string(),
+        "log_likelihoods": pa.list_(pa.float64()),
+        "tokens": pa.list_(pa.int32()),
+        "demos": pa.list_(pa.string()),
+        "demo_words": pa.list_(pa.string()),
+        "demo_labels": pa.list_(pa.string()),
+        "similarities": pa.list_(pa.float64()),
+        "kept": pa.int16(),
+        "input_cut": pa.bool_(),
+        "prompt_hash": pa.string(),
+        "overlap": pa.int16(),
+    }
+)
+KEY = ("task", "method", "template", "inference", "seed", "example")
+Row = dict[str, Any]
+_AGAIN = "run the evaluation again with the same output: it goes on where it was"
+
+
+class Results:
+    """A results folder. Rows are only ever added."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Results:
+        """A folder that an evaluation wrote, or is writing."""
+        return cls(Path(folder), _manifest(Path(folder)))
+
+    @classmethod
+    def begin(cls, folder: Path, manifest: dict[str, Any]) -> Results:
+        """A new folder, or one that goes on: under the same fingerprint, and each cell as it was."""
+        if (folder / MANIFEST).is_file():
+            before = cls.open(folder).manifest
+            check_same(before, manifest, folder)
+            manifest = joined(before, manifest)
+        results = cls(folder, {**manifest, "complete": False})
+        results.save()
+        # The caller holds the folder's lock: what was half written was left by a process that is gone.
+        for path in (folder / ROWS).glob(".*.tmp"):
+            path.unlink()
+        return results
+
+    def save(self) -> None:
+        """Write the manifest."""
+        write_json(self.folder / MANIFEST, self.manifest)
+
+    def write(self, name: str, rows: Sequence[Row]) -> None:
+        """Add a batch, whole or not at all."""
+        write_rows(self.folder / ROWS / f"{name}.parquet", pa.Table.from_pylist(list(rows), SCHEMA))
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, or of all rows these columns beside the key, sorted by the key."""
+        wanted = list(dict.fromkeys([*KEY, *(SCHEMA.names if columns is None else columns)]))
+        parts = [_read(path, wanted) for path in sorted((self.folder / ROWS).glob("*.parquet"))]
+        table = pa.concat_tables(parts) if parts else SCHEMA.empty_table().select(wanted)
+        return table.sort_by([(name, "ascending") for name in KEY])
+
+    def done(self) -> set[tuple[str, str]]:
+        """Which (cell key, example) are there."""
+        columns = [self.table([])[name].to_pylist() for name in KEY]
+        return {
+            (f"{task}/{method}/{template}/{inference}/{'-' if seed is None else seed}", example)
+            for task, method, template, inference, seed, example in zip(*columns, strict=True)
+        }
+
+
+def write_rows(path: Path, table: pa.Table) -> None:
+    """A Parquet file, whole or not at all."""
+    with writing(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd", compression_level=9)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        what = f"{folder} is not a results folder: it has no {MANIFEST}" if folder.is_dir() else f"there is no {folder}"
+        raise StorageError(what, hint="give the folder an evaluation wrote: zicl evaluate … -o results/")
+    manifest = read_json(path)
+    found = manifest.get("format") if isinstance(manifest, dict) else None
+    if found != FORMAT:
+        raise StorageError(
+            f"{path} has format {found!r}, expected {FORMAT}",
+            hint="read it with the version of zicl that wrote it, or run the evaluation again",
+        )
+    missing = [name for name in ("fingerprint", "tasks", "cells") if not isinstance(manifest.get(name), dict)]
+    if missing:
+        raise StorageError(f"{path} is damaged: it lacks {', '.join(missing)}", hint=_AGAIN)
+    return dict(manifest)
+
+
+def _read(path: Path, columns: list[str]) -> pa.Table:
+    try:
+        # Opened as one file: a path would also be searched for partitions in the names of its folders.
+        with pq.ParquetFile(path) as parquet:
+            missing = [name for name in columns if name not in parquet.schema_arrow.names]
+            if not missing:
+                return parquet.read(columns=columns).select(columns).cast(_schema(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise StorageError(f"{path} is damaged: {error}", hint=f"remove that file; {_AGAIN}") from error
+    raise StorageError(f"{path} has no column {', '.join(missing)}", hint=f"remove that file; {_AGAIN}")
+
+
+def _schema(columns: list[str]) -> pa.Schema:
+    return pa.schema([SCHEMA.field(name) for name in columns])
+
+
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
+    """Rows under another model, corpus or configuration must not be mixed."""
+    differ = list(differences("", before["fingerprint"], now["fingerprint"]))
+    for group in ("tasks", "cells"):
+        for name in sorted(set(before[group]) & set(now[group])):
+            old, new = ({k: v for k, v in m[group][name].items() if k != "examples"} for m in (before, now))
+            differ += differences(f"{name}: ", old, new)
+    if differ:
+        shown = "; ".join(differ[:5]) + (f"; and {len(differ) - 5} more" if len(differ) > 5 else "")
+        raise ConfigError(
+            f"{where} was computed under another configuration: {shown}",
+            hint="choose another output folder, or go back to the configuration it was begun with",
+        )
+
+
+def differences(where: str, old: Any, new: Any) -> Iterable[str]:
+    """What differs between two nested values, in words."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            yield from differences(f"{where}{key} ", old.get(key), new.get(key))
+    elif old != new:
+        yield f"{where}was {_short(old)}, is {_short(new)}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:16]}…"
+
+
+def joined(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest of both: tasks and cells of either, the larger number of examples of each."""
+    merged = {**before, **now}
+    for group in ("tasks", "cells"):
+        merged[group] = {**before[group], **now[group]}
+        for name in set(before[group]) & set(now[group]):
+            most = max(before[group][name]["examples"], now[group][name]["examples"])
+            merged[group][name] = {**now[group][name], "examples": most}
+    return merged

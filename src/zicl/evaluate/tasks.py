@@ -1,0 +1,156 @@
+"""Tasks are data: the paper's nine ship with the package, others come from a TOML file of the same form."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
+
+from zicl._registry import did_you_mean
+from zicl.demos.labels import Label, Labels
+from zicl.demos.template import Template, get_template
+from zicl.exceptions import ConfigError
+
+_FORM = "expected one table a task: [NAME], and below it labels = […]"
+
+
+def _labels(value: Any) -> Labels:
+    """Labels from names, or from tables of name, words, synonyms and description."""
+    if isinstance(value, Labels):
+        return value
+    try:
+        return Labels(tuple(Label(x) if isinstance(x, str) else Label(**_listed(x)) for x in value))
+    except TypeError as error:
+        raise ValueError("expected names, or tables with name, words, synonyms and description") from error
+
+
+def _listed(entry: dict[str, Any]) -> dict[str, Any]:
+    synonyms = entry.get("synonyms", ())
+    return {**entry, "synonyms": (synonyms,) if isinstance(synonyms, str) else tuple(synonyms)}
+
+
+class Hub(BaseModel):
+    """A public data set: its splits, its columns, and its label values in the order of the task's labels."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    config: str | None = None
+    test: str = "test"
+    train: str = "train"
+    text: str = "text"
+    label: str = "label"
+    values: tuple[int | str, ...]
+    note: str = ""
+
+
+class Task(BaseModel):
+    """What is asked, in which words, and where its examples are.
+
+    ``covered`` says whether the paper's corpus covers the domain, and is None where the paper says nothing.
+    ``values`` maps what stands in a file's label column to label names; without it the names stand there.
+    ``note`` is printed beside results, e.g. that the examples are a stand-in.
+
+    >>> get_task("SST2").labels.names, get_task("SST2").covered
+    (('terrible', 'great'), False)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str = ""
+    labels: Annotated[
+        InstanceOf[Labels],
+        BeforeValidator(_labels),
+        PlainSerializer(lambda labels: [asdict(label) for label in labels]),
+    ]
+    template: str | tuple[str, str] = "text"
+    covered: bool | None = None
+    origin: str = ""
+    note: str = ""
+    text_column: str = "text"
+    label_column: str = "label"
+    id_column: str = "id"
+    values: dict[str, str] = Field(default_factory=dict)
+    test: Path | None = None
+    train: Path | None = None
+    hub: Hub | None = None
+    sample: int = Field(2000, ge=1)
+    sample_seed: int = 100
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        # A template that does not exist is an error now, not after an hour.
+        if isinstance(self.template, str):
+            get_template(self.template)
+        else:
+            Template(*self.template)
+        unknown = sorted(set(self.values.values()) - set(self.labels.names))
+        if unknown:
+            raise ValueError(f"values name no label of the task: {', '.join(unknown)}")
+        if self.hub is not None and len(self.hub.values) != len(self.labels):
+            raise ValueError(f"the hub's {len(self.hub.values)} values do not fit {len(self.labels)} labels")
+        return self
+
+
+def read_tasks(path: Path | None = None) -> dict[str, Task]:
+    """The shipped tasks, or those of a TOML file with one table each, ``[NAME]``.
+
+    Paths in the file count from its folder. An entry without labels that has the name of a shipped task is
+    that task with what the entry sets: ``[SST2]`` with ``test = "sst2.csv"`` is enough to run on own data.
+
+    >>> " ".join(read_tasks())
+    'CR Amz Amz5 Yelp Yelp5 Tweet MR SST2 SST5'
+    """
+    if path is None:
+        text = files("zicl").joinpath("data/tasks.toml").read_text(encoding="utf-8")
+        return {name: Task(name=name, **entry) for name, entry in tomllib.loads(text).items()}
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {path}", hint="check the path of the tasks file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}", hint=_FORM) from error
+    if not tables:
+        raise ConfigError(f"{path} names no task", hint=_FORM)
+    shipped = read_tasks()
+    return {name: _task(name, entry, path, shipped) for name, entry in tables.items()}
+
+
+def get_task(name: str, extra: Mapping[str, Task] | None = None) -> Task:
+    """A task by name; those in ``extra`` come before the shipped ones."""
+    known = {**read_tasks(), **(extra or {})}
+    if name not in known:
+        raise did_you_mean("task", name, known)
+    return known[name]
+
+
+def _task(name: str, entry: Any, path: Path, shipped: Mapping[str, Task]) -> Task:
+    where = f"{path}, task {name}"
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where}: expected a table, found {entry!r}", hint=f"write [{name}] and its settings below")
+    placed = {key: path.parent / value for key in ("test", "train") if isinstance(value := entry.get(key), str)}
+    base = dict(shipped[name]) if name in shipped and "labels" not in entry else {}
+    try:
+        return Task(**{**base, **entry, **placed, "name": name})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = "".join(f"{part}: " for part in first["loc"])
+        raise ConfigError(
+            f"{where}: {field}{first['msg'].removeprefix('Value error, ')}",
+            hint=f"settings are: {', '.join(key for key in Task.model_fields if key != 'name')}",
+        ) from error

@@ -1,0 +1,132 @@
+"""All that an experiment runs on, loaded when it is first needed: examples, corpus, encoder, language model."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl._progress import Report, silent
+from zicl.evaluate import controls
+from zicl.evaluate.examples import Example, read_examples, read_test, subsample
+from zicl.evaluate.experiment import CorpusRecipe, Experiment
+from zicl.evaluate.tasks import Task, get_task, read_tasks
+from zicl.evaluate.training import TrainingIndex
+from zicl.lm.base import LanguageModel
+from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
+from zicl.retrieve.index import Index
+
+
+class World:
+    """The examples are read at once, so that a bad row is found before anything long begins; the rest is lazy."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        *,
+        lm: LanguageModel | None = None,
+        index: Index | None = None,
+        offline: bool = False,
+        report: Report = silent,
+    ) -> None:
+        self.experiment, self.offline, self.report = experiment, offline, report
+        self._lm, self._index = lm, index
+        own = read_tasks(Path(experiment.task_file)) if experiment.task_file else {}
+        self.tasks: dict[str, Task] = {name: get_task(name, own) for name in experiment.tasks}
+        self.methods = {name: experiment.method(name) for name in experiment.methods}
+        self.examples = {name: self._test(name) for name in experiment.tasks}
+        self.training = {name: self._train(name) for name in experiment.tasks} if self.needs("labelled") else {}
+        self._embedded: dict[str, NDArray[np.float32]] = {}
+        self._training_indexes: dict[str, TrainingIndex] = {}
+
+    def check(self) -> None:
+        """What a method needs of the tasks and the model is there: found before the first row."""
+        kinds = {method.kind for method in self.methods.values()}
+        if "cosine-descriptions" in kinds:
+            for name, task in self.tasks.items():
+                controls.descriptions(name, task.labels)
+        if "instruction" in kinds:
+            controls.chat_tokens(self.lm, "x")
+
+    def _test(self, name: str) -> list[Example]:
+        """The first so many of the task's stratified order: a larger number keeps them all."""
+        task = self.tasks[name]
+        examples = read_test(task, self.experiment.data.get(name))
+        return subsample(examples, min(self.experiment.examples, len(examples)), task.sample_seed)
+
+    def _train(self, name: str) -> list[Example]:
+        return read_examples(self.tasks[name], self.experiment.train.get(name), "train")
+
+    def needs(self, what: str) -> bool:
+        """Whether any method has this property."""
+        return any(getattr(method, what) for method in self.methods.values())
+
+    # -- what is loaded on first use ------------------------------------------------------------------
+
+    @cached_property
+    def lm(self) -> LanguageModel:
+        """The language model."""
+        if self._lm is not None:
+            return self._lm
+        from zicl.lm.load import load_lm
+
+        self.report("loading the language model", 0, None, self.experiment.lm)
+        scoring = self.experiment.scoring
+        return load_lm(
+            self.experiment.lm,
+            device=scoring.device,
+            dtype=scoring.dtype,
+            batch_size=scoring.batch_size,
+            offline=self.offline,
+            report=self.report,
+        )
+
+    @cached_property
+    def index(self) -> Index | None:
+        """The raw corpus; built first if there is a recipe and no folder."""
+        if self._index is not None:
+            return self._index
+        if not self.needs("needs_corpus") or self.experiment.corpus is None:
+            return None
+        corpus = self.experiment.corpus
+        recipe = corpus if isinstance(corpus, CorpusRecipe) else CorpusRecipe(path=corpus)
+        if recipe.domains:
+            _build(recipe, self.report, offline=self.offline)
+        return Index.open(recipe.path, offline=self.offline)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The corpus' own encoder, else the default one."""
+        return self.index.encoder if self.index is not None else load_encoder(DEFAULT_ENCODER, offline=self.offline)
+
+    def embed(self, text: str) -> NDArray[np.float32]:
+        """A text's vector, encoded alone and once for all methods."""
+        if self.index is not None:
+            return self.index.embed(text)
+        if text not in self._embedded:
+            self._embedded[text] = self.encoder.encode([text])[0]
+        return self._embedded[text]
+
+    def training_index(self, task: str) -> TrainingIndex:
+        """A task's training examples, searchable."""
+        if task not in self._training_indexes:
+            self._training_indexes[task] = TrainingIndex(task, self.training[task], self.encoder, self.embed)
+        return self._training_indexes[task]
+
+
+def _build(recipe: CorpusRecipe, report: Report, *, offline: bool) -> None:
+    """Build the corpus of a recipe, text and index, where it is not there yet; a killed build goes on."""
+    from zicl.corpus.build import BuildOptions, build_corpus
+    from zicl.corpus.sources import find_sources
+    from zicl.corpus.store import MANIFEST, Corpus
+    from zicl.retrieve.build import FOLDER, build_index
+
+    folder = Path(recipe.path)
+    if not (folder / MANIFEST).is_file():
+        sources = find_sources([], {name: [path] for name, path in recipe.domains.items()})
+        options = BuildOptions(recipe.max_paragraphs, recipe.seed, recipe.splitter)
+        build_corpus(sources, folder, options, report=report)
+    if not (folder / FOLDER / MANIFEST).is_file():
+        build_index(Corpus.open(folder), load_encoder(recipe.encoder, offline=offline), report=report)

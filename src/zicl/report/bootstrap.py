@@ -1,0 +1,116 @@
+"""A paired bootstrap over examples and seeds.
+
+Two methods are compared on the same examples and, where both have them, the same seeds. Every draw takes as
+many examples of each task, and as many seeds, as there are, with replacement. The draws of a task's examples
+and of the seeds depend on nothing else, so that all comparisons of a table share them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl._random import rng
+from zicl.report.cells import Cell, common_seeds
+
+DRAWS = 2000
+_SEED = 0
+# Fewer draws than this beyond zero are too few to count a p-value from.
+_COUNTABLE = 10
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two methods on one task: +1, 0 or -1 for each seed and example, and where both have a row."""
+
+    task: str
+    seeds: tuple[int | None, ...]
+    difference: Floats
+    there: Floats
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A difference in percentage points, its 95 % interval and its two-sided p-value."""
+
+    estimate: float
+    low: float
+    high: float
+    p: float
+
+
+def pair(first: Cell, second: Cell) -> Pair | None:
+    """The differences first - second; None where no seed or no example is in both."""
+    seeds = common_seeds([[run.seed for run in first.runs], [run.seed for run in second.runs]])
+    runs = [({run.seed: run for run in cell.runs}) for cell in (first, second)]
+    drawn = [tuple(each.get(seed) or each[None] for each in runs) for seed in seeds]
+    shared = [np.intersect1d(one.examples, other.examples) for one, other in drawn]
+    if not shared or not any(len(each) for each in shared):
+        return None
+    examples = np.unique(np.concatenate(shared))
+    difference = np.zeros((len(seeds), len(examples)), dtype=np.float32)
+    there = np.zeros_like(difference)
+    for number, ((one, other), names) in enumerate(zip(drawn, shared, strict=True)):
+        at = np.searchsorted(examples, names)
+        right = [
+            (run.gold == run.predicted)[np.searchsorted(run.examples, names)].astype(np.float32) for run in (one, other)
+        ]
+        difference[number, at] = right[0] - right[1]
+        there[number, at] = 1
+    return Pair(first.key.task, tuple(seeds), difference, there)
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """The draws, made when first needed and kept."""
+
+    draws: int = DRAWS
+    _kept: dict[tuple[object, ...], Floats] = field(default_factory=dict)
+
+    def _counts(self, size: int, *keys: object) -> Floats:
+        """How often each of ``size`` things is in each draw, (draws, size)."""
+        if (size, *keys) not in self._kept:
+            drawn = rng(_SEED, "bootstrap", size, *keys).integers(size, size=(self.draws, size))
+            flat = (drawn + size * np.arange(self.draws)[:, None]).ravel()
+            counts = np.bincount(flat, minlength=self.draws * size).reshape(self.draws, size)
+            self._kept[(size, *keys)] = counts.astype(np.float32)
+        return self._kept[(size, *keys)]
+
+    def resample(self, pair: Pair) -> tuple[float, NDArray[np.float64]]:
+        """The difference itself, and the difference in every draw. Sums of whole numbers: exact in any order."""
+        examples = self._counts(pair.difference.shape[1], "examples", pair.task)
+        seeds = self._counts(len(pair.seeds), "seeds", *pair.seeds)
+        above = np.einsum("ds,ds->d", seeds, examples @ pair.difference.T).astype(np.float64)
+        below = np.einsum("ds,ds->d", seeds, examples @ pair.there.T).astype(np.float64)
+        estimate = float(pair.difference.sum(dtype=np.float64) / pair.there.sum(dtype=np.float64))
+        # A draw can miss every row only where seeds are partly finished; it then says nothing new.
+        drawn = np.divide(above, below, out=np.full(self.draws, estimate), where=below > 0)
+        return 100 * estimate, 100 * drawn
+
+    def compare(self, pairs: Sequence[Pair]) -> Estimate:
+        """The difference, averaged over tasks."""
+        resampled = [self.resample(each) for each in pairs]
+        estimate = float(np.mean([value for value, _ in resampled]))
+        drawn = np.mean([values for _, values in resampled], axis=0)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        return Estimate(estimate, min(float(low), estimate), max(float(high), estimate), p_value(estimate, drawn))
+
+
+def p_value(estimate: float, drawn: NDArray[np.float64]) -> float:
+    """Twice the share of draws on the other side of zero, ties included.
+
+    Where hardly any draw lies there, counting is too coarse for a correction over many comparisons: then the
+    normal distribution with the draws' standard deviation gives the tail.
+    """
+    other = int(min((drawn <= 0).sum(), (drawn >= 0).sum()))
+    counted = min(1.0, 2 * (other + 1) / (len(drawn) + 1))
+    spread = float(np.std(drawn, ddof=1))
+    if other >= _COUNTABLE or spread == 0:
+        return counted
+    return min(counted, math.erfc(abs(estimate) / spread / math.sqrt(2)))

@@ -1,0 +1,95 @@
+"""The whole report: results folders in, tables and everything behind them out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from zicl.exceptions import ConfigError
+from zicl.report.cells import Cell, Metric, Results, mean_and_deviation
+from zicl.report.collect import collect
+from zicl.report.differences import Difference, differences
+from zicl.report.formats import latex, markdown, to_csv
+from zicl.report.main_table import main_table
+from zicl.report.paper import paper_results
+from zicl.report.side_tables import side_tables
+from zicl.report.table import Table
+
+Format = Literal["markdown", "csv", "latex", "json"]
+SUFFIXES: dict[Format, str] = {"markdown": ".md", "csv": ".csv", "latex": ".tex", "json": ".json"}
+METRICS: tuple[Metric, ...] = ("accuracy", "macro-f1")
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Tables in the order they are printed, and what they were made from."""
+
+    results: Results
+    metric: Metric
+    differences: list[Difference]
+    main: Table
+    tables: tuple[Table, ...]
+    paper: bool
+
+    def render(self, kind: Format) -> str:
+        """The report as text. CSV has the main table alone; JSON has everything."""
+        if kind == "json":
+            return json.dumps(self.everything(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        if kind == "csv":
+            return to_csv(self.main)
+        return latex(self.tables) if kind == "latex" else markdown(self.tables)
+
+    def everything(self) -> dict[str, Any]:
+        """All numbers, as JSON knows them; scores, shares and rates in per cent."""
+        found: dict[str, Any] = {
+            "unit": "per cent",
+            "metric": self.metric,
+            "models": list(self.results.models),
+            "tasks": {name: asdict(task) for name, task in self.results.tasks.items()},
+            "cells": [_cell(cell) for cell in self.results.cells.values()],
+            "differences": [_difference(each) for each in self.differences],
+            "main": asdict(self.main),
+            "missing": self.results.missing,
+        }
+        if self.paper:
+            found["paper"] = [asdict(row) for row in paper_results()]
+        return found
+
+
+def make_report(
+    paths: Sequence[str | Path], metric: Metric = "accuracy", *, compare: Literal["paper"] | None = None
+) -> Report:
+    """The report on one or several results folders, finished or not."""
+    if compare == "paper" and metric != "accuracy":
+        raise ConfigError(f"the paper prints accuracy, not {metric}", hint="compare with --metric accuracy")
+    results = collect(paths)
+    main = main_table(results, metric, paper=compare == "paper")
+    found = differences(results)
+    return Report(results, metric, found, main, (main, *side_tables(results, found)), compare == "paper")
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        **cell.key._asdict(),
+        **asdict(cell.kind),
+        "examples": {_seed(run.seed): len(run.examples) for run in cell.runs},
+        "missing": cell.missing,
+    }
+    for metric in METRICS:
+        mean, deviation = mean_and_deviation([cell], metric)
+        seeds = {_seed(seed): score for seed, score in cell.scores(metric).items()}
+        found[metric] = {"mean": mean, "deviation": deviation, "seeds": seeds}
+    return {**found, "shares": cell.shares, "copied_nearest": cell.copied_nearest, "copied_last": cell.copied_last}
+
+
+def _seed(seed: int | None) -> str:
+    return "-" if seed is None else str(seed)
+
+
+def _difference(each: Difference) -> dict[str, Any]:
+    values = {**each.block._asdict(), **asdict(each)}
+    del values["block"], values["kind"]
+    return values

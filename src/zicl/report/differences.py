@@ -1,0 +1,68 @@
+"""Every method's difference in accuracy to the two baselines, with intervals and corrected p-values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from zicl.report.bootstrap import Bootstrap, Pair, pair
+from zicl.report.cells import NO_INFERENCE, Block, Cell, Kind, Results
+from zicl.report.holm import holm
+
+BASELINES = ("no-demos", "icl-gold")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A method minus a baseline, on one task or (``task`` None) averaged over ``tasks`` of them."""
+
+    block: Block
+    method: str
+    kind: Kind
+    baseline: str
+    task: str | None
+    tasks: int
+    estimate: float
+    low: float
+    high: float
+    p: float
+    p_holm: float = 1.0
+
+
+def differences(results: Results) -> list[Difference]:
+    """All differences of the table; Holm's correction is over all of them together."""
+    bootstrap = Bootstrap()
+    found: list[Difference] = []
+    for block in results.blocks:
+        if block.inference == NO_INFERENCE:
+            continue
+        rows = [(kind, results.row(block, method)) for method, kind in results.methods(block).items()]
+        for name in BASELINES:
+            baseline = results.row(block, name)
+            # Methods without a prompt have no inference of their own: they are compared in every block.
+            for kind, cells in (*results.beside(block), *rows):
+                method = next(iter(cells.values())).key.method
+                if baseline and method != name:
+                    found += _row(bootstrap, block, method, kind, name, cells, baseline)
+    corrected = holm([each.p for each in found])
+    return [replace(each, p_holm=p) for each, p in zip(found, corrected, strict=True)]
+
+
+def _row(
+    bootstrap: Bootstrap,
+    block: Block,
+    method: str,
+    kind: Kind,
+    name: str,
+    cells: dict[str, Cell],
+    baseline: dict[str, Cell],
+) -> list[Difference]:
+    both = [pair(cell, baseline[task]) for task, cell in cells.items() if task in baseline]
+    pairs = [each for each in both if each is not None]
+    groups: list[tuple[str | None, list[Pair]]] = [(each.task, [each]) for each in pairs]
+    if len(pairs) > 1:
+        groups.append((None, pairs))
+    compared = [(task, len(members), bootstrap.compare(members)) for task, members in groups]
+    return [
+        Difference(block, method, kind, name, task, tasks, value.estimate, value.low, value.high, value.p)
+        for task, tasks, value in compared
+    ]

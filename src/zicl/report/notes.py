@@ -1,0 +1,84 @@
+"""What is to be said below the main table: controls that win, stand-ins, and what is not finished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zicl.report.cells import NO_INFERENCE, Cell, Kind, Metric, Results, mean_and_deviation
+from zicl.report.table import NOTED, UNFINISHED, section_title
+
+_OURS = "z-icl"
+
+
+def main_notes(results: Results, metric: Metric) -> list[str]:
+    """All notes, the ones that change how the table is read first."""
+    notes = control_notes(results, metric)
+    notes += [f"{NOTED} {task.name}: {task.note.rstrip('.')}." for task in results.tasks.values() if task.note]
+    if any(cell.kind.labelled for cell in results.cells.values()):
+        notes.append("An oracle sees labelled data and is not comparable with the rest.")
+    notes += results.notes
+    if results.missing:
+        cells = [cell for cell in results.cells.values() if cell.missing]
+        total = sum(max(cell.expected, cell.present) for cell in results.cells.values())
+        where = f"{len(cells)} cell{'s' if len(cells) > 1 else ''}"
+        notes.append(
+            f"{results.missing:,} of {total:,} predictions are missing, in {where}: the results are not finished "
+            f"({UNFINISHED} marks numbers from a part of the examples or seeds)."
+        )
+    return notes
+
+
+def control_notes(results: Results, metric: Metric) -> list[str]:
+    """A sentence for every control that beats z-icl, on average or on a task: such a win is not hidden."""
+    notes = []
+    for block in results.blocks:
+        if block.inference == NO_INFERENCE:
+            continue
+        methods = results.methods(block)
+        controls = [(kind, results.row(block, name)) for name, kind in methods.items() if kind.control]
+        others = {name: results.row(block, name) for name, kind in methods.items() if not kind.control}
+        for kind, cells in (*results.beside(block), *controls):
+            sentence = _wins(kind, cells, others, metric)
+            if sentence:
+                notes.append(f"{section_title(block)}: {sentence}.")
+    return notes
+
+
+def _wins(kind: Kind, cells: dict[str, Cell], others: dict[str, dict[str, Cell]], metric: Metric) -> str:
+    ours = others.get(_OURS, {})
+    found = {task: _both(cells, ours, [task], metric) for task in cells if task in ours}
+    scores = {task: both for task, both in found.items() if both is not None}
+    better = [task for task, (control, own) in scores.items() if control > own]
+    said = []
+    average = _both(cells, ours, list(scores), metric) if len(scores) > 1 else None
+    if average and average[0] > average[1]:
+        said.append(f"on average ({average[0]:.1f} against {average[1]:.1f})")
+    if better:
+        said.append(f"on {len(better)} of {len(scores)} tasks ({', '.join(better)})")
+    sentence = f"{_named(kind)} beats {_OURS} {' and '.join(said)}" if said else ""
+    if _beats_all(cells, others, metric):
+        every = "every language-model method on average"
+        sentence = f"{sentence}; it beats {every}" if sentence else f"{_named(kind)} beats {every}"
+    return sentence
+
+
+def _named(kind: Kind) -> str:
+    return (
+        f"{'the control ' if kind.control else ''}{kind.title}{', which sees labelled data,' if kind.labelled else ''}"
+    )
+
+
+def _beats_all(cells: dict[str, Cell], others: dict[str, dict[str, Cell]], metric: Metric) -> bool:
+    compared = [_both(cells, other, [t for t in cells if t in other], metric) for other in others.values()]
+    known = [both for both in compared if both is not None]
+    return bool(known) and all(control > other for control, other in known)
+
+
+def _both(
+    first: dict[str, Cell], second: dict[str, Cell], tasks: Sequence[str], metric: Metric
+) -> tuple[float, float] | None:
+    """The two means over the tasks, where both have a number for each."""
+    shared = [task for task in tasks if first[task].runs and second[task].runs]
+    one, _ = mean_and_deviation([first[task] for task in shared], metric)
+    other, _ = mean_and_deviation([second[task] for task in shared], metric)
+    return None if one is None or other is None else (one, other)

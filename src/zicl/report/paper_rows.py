@@ -1,0 +1,65 @@
+"""The paper's rows, cut to the columns of our table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zicl.report.cells import NO_INFERENCE
+from zicl.report.paper import PaperCell, PaperRow, paper_results
+from zicl.report.table import DOUBTFUL, Column, Entry, Row, Section, with_best
+
+_TITLES = {
+    "majority": "Majority", "no-demos": "No-demos", "random-inputs": "Random inputs", "naive": "Naive Z-ICL",
+    "z-icl": "Z-ICL", "icl-gold": "ICL-gold (oracle)", "icl-random": "ICL-random (oracle)",
+}  # fmt: skip
+
+
+def paper_sections(columns: Sequence[Column]) -> list[Section]:
+    """A section for each model and inference of the paper that has a number for one of the columns."""
+    grouped: dict[tuple[str, str], list[Row]] = {}
+    for row in paper_results():
+        cells = [_cell(row, column) for column in columns]
+        if any(cells):
+            new = Row(row.method, _TITLES[row.method], row.method.startswith("icl-"), tuple(map(_entry, cells)))
+            grouped.setdefault((row.model, row.inference), []).append(new)
+    return [
+        Section(f"{'' if inference == NO_INFERENCE else inference.capitalize() + ' '}{model} (paper)", with_best(rows))
+        for (model, inference), rows in grouped.items()
+    ]
+
+
+def paper_notes(columns: Sequence[Column]) -> list[str]:
+    """What to know about the paper's rows: doubtful cells, averages it does not print, tasks it does not have."""
+    shown = [(row, column, _cell(row, column)) for row in paper_results() for column in columns]
+    notes = [
+        f"{DOUBTFUL} As printed in the paper, but doubtful: {row.model}, {row.inference}, {row.method}, "
+        f"{column.name}: {cell.doubt}."
+        for row, column, cell in shown
+        if cell is not None and cell.doubt
+    ]
+    if any(column.average and cell is not None and cell.deviation is None for _, column, cell in shown):
+        notes.append(
+            "An average of the paper's rows that has no deviation is over other tasks than the paper's averages: "
+            "it is computed from the printed cells."
+        )
+    missing = [column.name for column in columns if not any(c for _, other, c in shown if other is column)]
+    if missing:
+        notes.append(f"Not in the paper: {', '.join(missing)}.")
+    return notes
+
+
+def _cell(row: PaperRow, column: Column) -> PaperCell | None:
+    """The paper's cell; an average as printed where it is over the same tasks, else computed."""
+    if not column.average:
+        return row.cells.get(column.name)
+    for name, tasks in row.averaged.items():
+        if tasks == set(column.tasks):
+            return row.cells[name]
+    means = [row.cells[task].mean for task in column.tasks if task in row.cells]
+    return PaperCell(sum(means) / len(means), None) if len(means) == len(column.tasks) else None
+
+
+def _entry(cell: PaperCell | None) -> Entry:
+    if cell is None:
+        return Entry()
+    return Entry(cell.mean, cell.deviation, marks=DOUBTFUL if cell.doubt else "")

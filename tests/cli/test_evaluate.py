@@ -1,0 +1,90 @@
+"""zicl evaluate, verify, merge and report on tiny models, as a user types them."""
+
+import json
+
+import pytest
+
+from tests.evaluate.conftest import write_task
+
+
+@pytest.fixture
+def given(corpus, lm_folder, tmp_path):
+    tasks = write_task(tmp_path)
+    return ["--task-file", tasks, "--tasks", "Days", "--corpus", corpus, "--lm", lm_folder, "--k", 3, "--offline"]
+
+
+def test_evaluate_verify_and_report(run, given, tmp_path):
+    chosen = [*given, "--methods", "majority,no-demos,z-icl,icl-gold,cosine-words", "--seeds", "100,13"]
+    code, out, err = run("evaluate", *chosen, "-o", tmp_path / "r", "--json")
+    assert code == 0, err
+    # majority and cosine once; no-demos once an inference; two methods with two seeds and two inferences
+    assert json.loads(out)["computed"] == 10 * (1 + 1 + 2 + 2 * 2 * 2)
+    code, out, _ = run("evaluate", *chosen, "-o", tmp_path / "r", "--json")
+    assert json.loads(out)["computed"] == 0
+    code, out, err = run("verify", *chosen, "-r", tmp_path / "r", "--sample", 5)
+    assert code == 0, err
+    assert "5 of 5 rows agree" in err
+    code, out, err = run("report", tmp_path / "r")
+    assert code == 0, err
+    assert "Z-ICL" in out
+
+
+def test_a_dry_run_computes_nothing(run, given, tmp_path):
+    code, out, err = run("evaluate", *given, "--methods", "no-demos,z-icl", "--seeds", "1", "--dry-run", "--json")
+    assert code == 0, err
+    answer = json.loads(out)
+    assert answer["examples"] == 40
+    assert answer["tokens"] > 0
+    assert answer["seconds"] > 0
+    assert not (tmp_path / "results").exists()
+
+
+def test_shards_and_merge(run, given, tmp_path):
+    chosen = [*given, "--methods", "no-demos,naive", "--seeds", "1", "--inference", "channel"]
+    for part in (1, 2):
+        assert run("evaluate", *chosen, "-o", tmp_path / f"p{part}", "--shard", f"{part}/2")[0] == 0
+    code, _, err = run("merge", tmp_path / "p1", tmp_path / "p2", "-o", tmp_path / "m")
+    assert code == 0, err
+    assert "20 rows" in err
+    assert ", complete" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--methods", "z-ickl"], "did you mean 'z-icl'?"),
+        (["--inference", "sideways"], "inferences.0"),
+        (["--seeds", "x"], "expected whole numbers"),
+        (["--shard", "3/2"], "expected I/N"),
+        (["--tasks", "SST3"], "unknown task 'SST3'"),
+        (["--data", "SST2"], "expected TASK=FILE"),
+    ],
+)
+def test_a_wrong_configuration_is_found_before_anything_is_loaded(run, given, options, message, monkeypatch):
+    from zicl.lm import load
+
+    monkeypatch.setattr(load, "load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
+    code, _, err = run("evaluate", *given, *options)
+    assert code == 2
+    assert message in err
+
+
+def test_an_unknown_key_of_an_experiment_is_named(run, tmp_path):
+    path = tmp_path / "e.toml"
+    path.write_text('tasks = ["SST2"]\nseed = 3\n')
+    code, _, err = run("evaluate", path)
+    assert code == 2
+    assert "seed: there is no such key" in err
+
+
+def test_methods_that_need_a_corpus_say_so(run):
+    code, _, err = run("evaluate", "--tasks", "SST2", "--methods", "naive,no-demos")
+    assert code == 2
+    assert "naive take their demonstrations from a corpus" in err
+
+
+def test_a_model_without_a_chat_template_is_refused_for_instructions(run, given, tmp_path):
+    code, _, err = run("evaluate", *given, "--methods", "instruction", "-o", tmp_path / "r")
+    assert code == 2
+    assert "no chat template" in err
+    assert not (tmp_path / "r" / "rows").exists()

@@ -1,0 +1,61 @@
+"""zicl report: what goes to standard output, what is written, how it ends."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tests.report.folder import make_rows, write_folder
+from zicl.cli.report import report
+from zicl.exceptions import UsageError, ZICLError
+
+app = typer.Typer()
+app.command()(report)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_folder(tmp_path / "results", make_rows({"no-demos": 0.5, "z-icl": 0.8, "icl-gold": 0.9}, examples=20))
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
+
+
+def test_markdown_is_printed(folder):
+    done = run(folder)
+    assert done.exit_code == 0
+    places = [done.stdout.index(title) for title in ("**Accuracy", "**Difference in accuracy to no-demos", "**Share")]
+    assert places == sorted(places)
+
+
+def test_formats(folder):
+    assert json.loads(run(folder, "--json").stdout) == json.loads(run(folder, "--format", "json").stdout)
+    assert run(folder, "--format", "csv").stdout.startswith("section,method,")
+    assert r"\toprule" in run(folder, "--format", "latex", "--compare", "paper").stdout
+    assert "**Macro-F1" in run(folder, "--metric", "macro-f1").stdout
+    assert run(folder, "--format", "word").exit_code == 2
+
+
+def test_a_folder_gets_all_four_and_a_file_its_own(folder, tmp_path):
+    done = run(folder, "-o", tmp_path / "out")
+    assert done.exit_code == 0
+    assert done.stdout == ""
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "report.csv",
+        "report.json",
+        "report.md",
+        "report.tex",
+    ]
+    run(folder, "-o", tmp_path / "one.tex")
+    assert (tmp_path / "one.tex").read_text() == (tmp_path / "out" / "report.tex").read_text()
+    run(folder, "-o", tmp_path / "table.txt", "--format", "csv")
+    assert (tmp_path / "table.txt").read_text() == (tmp_path / "out" / "report.csv").read_text()
+
+
+def test_what_cannot_be_done_is_said(folder, tmp_path):
+    assert isinstance(run(folder, "-o", tmp_path / "one.docx").exception, UsageError)
+    assert isinstance(run(folder, "--json", "--format", "csv").exception, UsageError)
+    assert isinstance(run(tmp_path / "nothing").exception, ZICLError)
+    assert isinstance(run(folder, "--compare", "paper", "--metric", "macro-f1").exception, UsageError)
