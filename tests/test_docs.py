@@ -93,3 +93,14 @@ MODULES = [m.name for m in pkgutil.walk_packages(zicl.__path__, "zicl.")]
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_the_tables_of_the_results_are_those_of_the_stored_rows():
+    """``python docs/make_results.py`` writes them anew."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import make_results
+    finally:
+        sys.path.pop(0)
+    text = make_results.PAGE.read_text(encoding="utf-8")
+    assert make_results.page(text) == text

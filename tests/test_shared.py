@@ -8,6 +8,8 @@ import pytest
 
 from zicl.corpus.build import BuildOptions, build_corpus
 from zicl.corpus.sources import find_sources
+from zicl.evaluate.examples import read_examples, read_test
+from zicl.evaluate.tasks import read_tasks
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 pytestmark = [
@@ -38,3 +40,12 @@ def test_no_test_input_is_a_document_of_the_corpus(corpus, task):
     with (DATA / "eval" / task / "test.jsonl").open(encoding="utf-8") as stream:
         texts = [json.loads(line)["text"] for line in islice(stream, 300)]
     assert sum(bool(corpus.documents_like(text)) for text in texts) == 0
+
+
+@pytest.mark.parametrize("name", list(read_tasks()))
+def test_every_task_of_the_paper_reads_its_data(name):
+    task = read_tasks()[name]
+    for split in ("test", "train"):
+        examples = read_examples(task, DATA / "eval" / name / f"{split}.jsonl", split)
+        assert {example.label for example in examples} == set(task.labels.names)
+    assert len(read_test(task, DATA / "eval" / name / "test.jsonl")) <= task.sample

@@ -87,7 +87,7 @@ class Experiment(_Strict):
         if not isinstance(self.seeds, dict):
             return self.seeds
         if inference in self.seeds:
-            return self.seeds[inference]  # type: ignore[index]
+            return self.seeds[inference]
         return tuple(dict.fromkeys(seed for seeds in self.seeds.values() for seed in seeds))
 
     def method(self, name: str) -> Method:
