@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--padded", type=int, default=3, help="prompts scored the authors' way, which is slow")
     parser.add_argument("--rounds", type=int, default=2, help="the quickest of so many, run in turn")
     parser.add_argument("--only", choices=("direct", "channel"), help="one inference alone")
+    parser.add_argument("--labels", choices=tuple(LABEL_SETS), help="one label set alone")
     parser.add_argument("--shared", type=int, default=100, help="inputs that share their demonstrations")
     arguments = parser.parse_args()
 
@@ -50,6 +51,8 @@ def main() -> None:
     for inference in (arguments.only,) if arguments.only else ("direct", "channel"):
         result[inference] = {}
         for name, labels in LABEL_SETS.items():
+            if arguments.labels not in (None, name):
+                continue
             row, load, rate = measure(lm, peer, index, labels, inference, texts, arguments)
             result[inference][name] = row
             others = max(others, load)

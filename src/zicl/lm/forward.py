@@ -113,12 +113,17 @@ class Forward:
     ) -> NDArray[np.float32]:
         """``log p(targets[i])`` predicted from ``states[rows[i]]``, in float32."""
         result = np.empty(len(rows), dtype=np.float32)
-        for start in range(0, len(states), _ROWS):
-            chosen = np.flatnonzero((rows >= start) & (rows < start + _ROWS))
-            # log_softmax, not logit minus logsumexp: that loses four digits in float32.
-            table = torch.log_softmax(self._logits(states[start : start + _ROWS]).float(), dim=-1)
-            index = torch.tensor(rows[chosen] - start, device=table.device)
-            picked = table[index, torch.tensor(targets[chosen], device=table.device)]
+        # Pieces of like size: each reads all of the projection's weights, however few its rows.
+        size = -(-len(states) // -(-len(states) // _ROWS))
+        for start in range(0, len(states), size):
+            chosen = np.flatnonzero((rows >= start) & (rows < start + size))
+            logits = self._logits(states[start : start + size]).float()
+            index = torch.tensor(rows[chosen] - start, device=logits.device)
+            # What log_softmax does, in place and for the targets alone. The largest logit goes first: a plain
+            # logit minus logsumexp loses four digits in float32.
+            logits -= logits.amax(dim=-1, keepdim=True)
+            picked = logits[index, torch.tensor(targets[chosen], device=logits.device)]
+            picked -= logits.exp_().sum(dim=-1).log_()[index]
             result[chosen] = picked.cpu().numpy()
         return result
 
