@@ -85,6 +85,17 @@ def test_more_examples_keep_the_rows_that_are_there(world, lm, index, tmp_path) 
     assert {key: after[key] for key in before} == before
 
 
+def test_methods_with_other_needs_may_join_later(world, lm, index, tmp_path) -> None:
+    """No model, no corpus, no training examples needed at first: that is not another configuration."""
+    task_file = world.experiment.task_file
+    for methods in (["majority"], ["icl-gold", "majority"], ["z-icl"]):
+        evaluate(World(make_experiment(task_file, methods=methods), lm=lm, index=index), tmp_path / "r")
+    manifest = Results.open(tmp_path / "r").manifest
+    assert {row["method"] for row in rows_of(tmp_path / "r")} == {"majority", "icl-gold", "z-icl"}
+    assert manifest["fingerprint"]["lm"]["name"] == "tiny-llama"
+    assert manifest["tasks"]["Days"]["train_hash"]
+
+
 def test_shards_make_the_whole(world, tmp_path) -> None:
     evaluate(world, tmp_path / "whole")
     for part in (1, 2, 3):

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from zicl.config import PromptSettings, Scoring
 from zicl.evaluate.methods import METHODS, Method, check_definitions, get_method
-from zicl.exceptions import ConfigError
+from zicl.evaluate.tasks import read_tasks
+from zicl.exceptions import ConfigError, UsageError
 
 PAPER_SEEDS = (100, 13, 21, 42, 87)
 PAPER_TASKS = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST5")
@@ -78,7 +79,7 @@ class Experiment(_Strict):
         if self.corpus is None and any(get_method(name, self.define).needs_corpus for name in self.methods):
             needing = [name for name in self.methods if get_method(name, self.define).needs_corpus]
             raise ConfigError(
-                f"{', '.join(needing)} take their demonstrations from a corpus, and none was named",
+                f"no corpus was named, from which to take the demonstrations of: {', '.join(needing)}",
                 hint="--corpus reviews.zicl (zicl corpus build), or leave these methods out",
             )
 
@@ -113,6 +114,8 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
         _resolve_paths(table, path.parent)
     for name, value in options.items():
         table[name] = {**table.get(name, {}), **value} if isinstance(value, dict) else value
+    if table.get("task_file") and "tasks" not in table:
+        table["tasks"] = list(read_tasks(Path(table["task_file"])))
     try:
         return Experiment(**table)
     except ValidationError as error:
@@ -139,10 +142,13 @@ def _readable(error: ValidationError, path: Path | None) -> ConfigError:
     where = f"{path}: " if path else ""
     lines = []
     for item in error.errors():
+        own = item.get("ctx", {}).get("error")
+        if isinstance(own, UsageError):
+            return ConfigError(where + own.message, hint=own.hint)
         key = ".".join(str(part) for part in item["loc"])
         if item["type"] == "extra_forbidden":
             lines.append(f"{key}: there is no such key")
         else:
-            lines.append(f"{key}: {item['msg']} (given: {item['input']!r})")
+            lines.append(f"{key}: {item['msg'].removeprefix('Value error, ')} (given: {item['input']!r})")
     keys = ", ".join(Experiment.model_fields)
     return ConfigError(where + "; ".join(dict.fromkeys(lines)), hint=f"an experiment's keys are: {keys}")

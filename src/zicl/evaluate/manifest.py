@@ -35,7 +35,7 @@ def fingerprint(world: World) -> dict[str, Any]:
         "lm": None if lm is None else {"name": lm.name, "identity": lm.identity, "revision": lm.revision},
         "corpus": None if world.index is None else _corpus(world.index),
         "dtype": scoring.dtype,
-        "device": str(getattr(getattr(lm, "forward", None), "device", scoring.device)),
+        "device": None if lm is None else str(getattr(getattr(lm, "forward", None), "device", scoring.device)),
         "versions": {"zicl": __version__, **{name: _version(name) for name in _LIBRARIES}},
     }
 

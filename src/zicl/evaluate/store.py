@@ -155,7 +155,8 @@ def differences(where: str, old: Any, new: Any) -> Iterable[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             yield from differences(f"{where}{key} ", old.get(key), new.get(key))
-    elif old != new:
+    elif old != new and old is not None and new is not None:
+        # None: not needed by the methods of that run, and so not a difference.
         yield f"{where}was {_short(old)}, is {_short(new)}"
 
 
@@ -166,10 +167,15 @@ def _short(value: Any) -> str:
 
 def joined(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of both: tasks and cells of either, the larger number of examples of each."""
-    merged = {**before, **now}
+    merged = {**before, **now, "fingerprint": _known(before["fingerprint"], now["fingerprint"])}
     for group in ("tasks", "cells"):
         merged[group] = {**before[group], **now[group]}
         for name in set(before[group]) & set(now[group]):
             most = max(before[group][name]["examples"], now[group][name]["examples"])
-            merged[group][name] = {**now[group][name], "examples": most}
+            merged[group][name] = {**_known(before[group][name], now[group][name]), "examples": most}
     return merged
+
+
+def _known(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of now; where there is none, those of before."""
+    return {**before, **{name: value for name, value in now.items() if value is not None}}
