@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -119,9 +120,11 @@ def _threshold_line(result: Score) -> str:
     found = result.threshold
     if found is None:
         return f"no margin gives a precision of {result.wanted:.1%} on the labelled rows"
+    # Rounded down: a filter by the number that is printed must keep the row it comes from.
+    margin = math.floor(found.margin * 1000) / 1000
     return (
-        f"from a margin of {found.margin:.3f} on, precision is {_shown(found.precision)}: "
-        f"that keeps about {found.precision.rows:,.0f} rows, {found.kept:.1%} of all "
+        f"for the wanted {result.wanted:.0%}: from a margin of {margin:.3f} on, precision is estimated at "
+        f"{_shown(found.precision)}; that keeps about {found.precision.rows:,.0f} rows, {found.kept:.1%} of all "
         f"({found.precision.labelled} of them labelled)"
     )
 

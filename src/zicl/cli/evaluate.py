@@ -67,6 +67,7 @@ def _dry_run(world: World, output: Path) -> dict[str, Any]:
 
 
 def _show_dry_run(answer: dict[str, Any]) -> None:
+    typer.echo("task/method/template/inference/seed\texamples\ttokens")
     for key, cell in answer["cells"].items():
         typer.echo(f"{key}\t{cell['examples']}\t{cell['tokens']}")
     say(
