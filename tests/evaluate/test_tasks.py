@@ -104,7 +104,7 @@ def test_unknown_tasks_are_offered_the_nearest():
         ("[A]\nlabels = ['x']", "task A: labels: 1 label given"),
         ("[A]\nlabels = 3", "task A: labels: expected names"),
         ("[A]\nlabels = ['x', {name = 'y', word = 'z'}]", "task A: labels: expected names"),
-        ("[A]\nlabels = ['x', 'y']\nmood = 1", "task A: mood: Extra inputs"),
+        ("[A]\nlabels = ['x', 'y']\nmood = 1", "task A: mood: there is no such key"),
         ("[A]\nlabels = ['x', 'y']\ntemplate = 'reviw'", "unknown template 'reviw'"),
         ("[A]\nlabels = ['x', 'y']\ntemplate = ['{input}', 'none']", "must contain {label}"),
         ("[A]\nlabels = ['x', 'y']\nvalues = {0 = 'z'}", "values name no label of the task: z"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -147,7 +148,8 @@ def _readable(error: ValidationError, path: Path | None) -> ConfigError:
             return ConfigError(where + own.message, hint=own.hint)
         key = ".".join(str(part) for part in item["loc"])
         if item["type"] == "extra_forbidden":
-            lines.append(f"{key}: there is no such key")
+            close = difflib.get_close_matches(key, Experiment.model_fields, n=1)
+            lines.append(f"{key}: there is no such key" + (f"; did you mean {close[0]!r}?" if close else ""))
         else:
             lines.append(f"{key}: {item['msg'].removeprefix('Value error, ')} (given: {item['input']!r})")
     keys = ", ".join(Experiment.model_fields)

@@ -150,7 +150,9 @@ def _task(name: str, entry: Any, path: Path, shipped: Mapping[str, Task]) -> Tas
     except ValidationError as error:
         first = error.errors()[0]
         field = "".join(f"{part}: " for part in first["loc"])
+        extra = first["type"] == "extra_forbidden"
+        what = "there is no such key" if extra else first["msg"].removeprefix("Value error, ")
         raise ConfigError(
-            f"{where}: {field}{first['msg'].removeprefix('Value error, ')}",
+            f"{where}: {field}{what}",
             hint=f"settings are: {', '.join(key for key in Task.model_fields if key != 'name')}",
         ) from error

@@ -12,7 +12,7 @@ _OURS = "z-icl"
 
 def main_notes(results: Results, metric: Metric) -> list[str]:
     """All notes, the ones that change how the table is read first."""
-    notes = control_notes(results, metric)
+    notes = ["Bold: the best of a section in its column, oracles aside.", *control_notes(results, metric)]
     notes += [f"{NOTED} {task.name}: {task.note.rstrip('.')}." for task in results.tasks.values() if task.note]
     if any(cell.kind.labelled for cell in results.cells.values()):
         notes.append("An oracle sees labelled data and is not comparable with the rest.")
