@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import tomllib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import Any
 
 import platformdirs
 
-from zicl.exceptions import StorageError
+from zicl.exceptions import StorageError, UsageError
 
 _HARDLY_ANYTHING = 1 << 20
 _LOCK = ".lock"
@@ -134,6 +135,16 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise StorageError(f"{path} is damaged: {error}", hint="remove it and make it again") from error
+
+
+def read_toml(path: Path, error: type[UsageError], *, missing: str, form: str) -> dict[str, Any]:
+    """Read a user's TOML file; ``missing`` and ``form`` are the hints for one that is not there or not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as cause:
+        raise error(f"there is no file {path}", hint=missing) from cause
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as cause:
+        raise error(f"{path} is not TOML: {cause}", hint=form) from cause
 
 
 def file_hash(path: Path) -> str:

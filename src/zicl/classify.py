@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zicl.retrieve.index import Searchable
 
 
+# scikit-learn ships no types: to mypy its bases are Any, and a class may not be built on that unsaid.
 class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classify texts with pseudo-demonstrations from a raw corpus; no labelled example is used.
 

@@ -41,15 +41,19 @@ def read_rows(path: str, *, text_column: str = "text", id_column: str | None = N
         rows = _named_by_text(rows)
     if not rows:
         raise TextError(f"{path} holds no rows", hint="check the file")
-    seen: set[str] = set()
-    for number, row in enumerate(rows, start=1):
-        if row.id in seen:
-            raise TextError(
-                f"{path}, row {number}: the id {row.id!r} stands there twice",
-                hint="name a column of unique ids",
-            )
-        seen.add(row.id)
+    check_distinct((row.id for row in rows), path)
     return rows
+
+
+def check_distinct(ids: Iterable[str], name: str) -> None:
+    """Every id names one row."""
+    seen: set[str] = set()
+    for number, each in enumerate(ids, start=1):
+        if each in seen:
+            raise TextError(
+                f"{name}, row {number}: the id {each!r} stands there twice", hint="name a column of unique ids"
+            )
+        seen.add(each)
 
 
 def read_records(path: str) -> list[Any]:

@@ -36,7 +36,7 @@ def test_a_method_of_ones_own(tmp_path):
         '[define.mine.labelling]\nwords = "synonyms"\n'
     )
     experiment = read_experiment(path, {})
-    assert experiment.corpus == str(tmp_path / "c.zicl")
+    assert experiment.corpus.path == str(tmp_path / "c.zicl")
     assert experiment.method("mine").retrieval.k == 5, "what a definition says stands"
     assert Experiment(corpus="c", k=9).method("z-icl").retrieval.k == 9
 
@@ -45,6 +45,8 @@ def test_a_method_of_ones_own(tmp_path):
     ("text", "message"),
     [
         ("seedz = [1]", "did you mean 'seeds'?"),
+        ('[define.x.retrieval]\nmetod = "nearest"', "define.x.retrieval.metod: there is no such key; did you"),
+        ('[prompt]\nmax_token = 9', "its keys are: template, "),
         ("examples = 0", "examples: Input should be greater than or equal to 1"),
         ('methods = ["z-icl", "z-icl"]', "each once"),
         ('tasks = []', "name at least one"),
@@ -63,6 +65,15 @@ def test_what_is_wrong_is_named(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ZICLError, match=re.escape(message)):
         read_experiment(path, {"corpus": "c"})
+
+
+def test_a_wrong_key_of_a_recipe_is_named_alone(tmp_path):
+    path = tmp_path / "e.toml"
+    path.write_text('[corpus]\npath = "c"\ndomain = 1')
+    with pytest.raises(ConfigError) as error:
+        read_experiment(path, {})
+    assert error.value.message == f"{path}: corpus.domain: there is no such key; did you mean 'domains'?"
+    assert error.value.hint.startswith("its keys are: path, domains")
 
 
 def test_a_file_that_is_not_there():

@@ -49,7 +49,7 @@ class ExperimentChoice:
 
     def read(self) -> Experiment:
         """The experiment, checked; nothing is loaded."""
-        from zicl.evaluate.experiment import PAPER_TASKS, read_experiment
+        from zicl.evaluate.experiment import read_experiment
 
         given: dict[str, Any] = {
             "tasks": _listed(self.tasks),
@@ -70,21 +70,7 @@ class ExperimentChoice:
             return experiment
         if not self.data_dir.is_dir():
             raise UsageError(f"--data-dir: there is no folder {self.data_dir}")
-        return self._in_data_dir(experiment, experiment.tasks or PAPER_TASKS)
-
-    def _in_data_dir(self, experiment: Experiment, tasks: tuple[str, ...]) -> Experiment:
-        assert self.data_dir is not None
-        found: dict[str, dict[str, str]] = {"data": {}, "train": {}}
-        for task in tasks:
-            for kind, name in (("data", "test"), ("train", "train")):
-                path = _find(self.data_dir, task, name)
-                if path is not None:
-                    found[kind][task] = path
-        changes: dict[str, Any] = {kind: {**paths, **getattr(experiment, kind)} for kind, paths in found.items()}
-        if not isinstance(experiment.corpus, str | None):
-            domains = {name: str(self.data_dir / path) for name, path in experiment.corpus.domains.items()}
-            changes["corpus"] = experiment.corpus.model_copy(update={"domains": domains})
-        return experiment.model_copy(update=changes)
+        return _in_data_dir(experiment, self.data_dir)
 
     def world(self, report: Report) -> World:
         """The experiment with its examples read."""
@@ -98,6 +84,21 @@ class ExperimentChoice:
 
             torch.set_num_threads(self.threads)
         return World(experiment, offline=self.offline, report=report)
+
+
+def _in_data_dir(experiment: Experiment, folder: Path) -> Experiment:
+    """The experiment with the files of a folder; files that were named go first."""
+    found: dict[str, dict[str, str]] = {"data": {}, "train": {}}
+    for task in experiment.tasks:
+        for kind, name in (("data", "test"), ("train", "train")):
+            path = _find(folder, task, name)
+            if path is not None:
+                found[kind][task] = path
+    changes: dict[str, Any] = {kind: {**paths, **getattr(experiment, kind)} for kind, paths in found.items()}
+    if experiment.corpus is not None:
+        domains = {name: str(folder / path) for name, path in experiment.corpus.domains.items()}
+        changes["corpus"] = experiment.corpus.model_copy(update={"domains": domains})
+    return experiment.model_copy(update=changes)
 
 
 def _find(folder: Path, task: str, name: str) -> str | None:

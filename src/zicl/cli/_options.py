@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -149,7 +149,7 @@ def takes(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None
             command(choice=choice, **values)
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *shared)]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        cast(Any, run).__signature__ = inspect.Signature(parameters)
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         return run

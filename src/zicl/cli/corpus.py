@@ -54,8 +54,11 @@ def build(
     if offline:
         go_offline()
     SPLITTERS.get(splitter)
-    if kind not in ("auto", "flat", "hnsw", "ivf", "none"):
-        raise UsageError(f"--index {kind!r}: expected auto, flat, hnsw, ivf or none")
+    wanted = None
+    if kind != "none":
+        from zicl.retrieve.vectors import named
+
+        wanted = named(kind)
     domains: dict[str, list[str]] = {}
     for entry in domain or []:
         name, equals, path = entry.partition("=")
@@ -64,16 +67,16 @@ def build(
         domains.setdefault(name, []).append(path)
     sources = find_sources(paths or [], domains, kind=kind_of_file)
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
-    corpus = None if overwrite or kind == "none" else _unfinished(output, sources, options)
+    corpus = None if overwrite or wanted is None else _unfinished(output, sources, options)
     with bars() as report:
         if corpus is None:
             corpus = build_corpus(sources, output, options, overwrite=overwrite, report=report)
-        if kind != "none":
+        if wanted is not None:
             from zicl.retrieve.build import build_index
             from zicl.retrieve.encoder import load_encoder
 
             report("loading the encoder", 0, None, encoder)
-            build_index(corpus, load_encoder(encoder, offline=offline), kind=kind, report=report)  # type: ignore[arg-type]
+            build_index(corpus, load_encoder(encoder, offline=offline), kind=wanted, report=report)
     _summary(corpus.manifest, str(output))
 
 

@@ -34,11 +34,12 @@ def build(
     if offline:
         go_offline()
     opened = Corpus.open(corpus)
-    chosen = vectors.choose(kind, opened.manifest["indexed"])  # type: ignore[arg-type]
+    wanted = vectors.named(kind)
+    chosen = vectors.choose(wanted, opened.manifest["indexed"])
     with bars() as report:
         from zicl.retrieve.build import build_index
         from zicl.retrieve.encoder import load_encoder
 
         report("loading the encoder", 0, None, encoder)
-        build_index(opened, load_encoder(encoder, offline=offline), kind=kind, report=report)  # type: ignore[arg-type]
+        build_index(opened, load_encoder(encoder, offline=offline), kind=wanted, report=report)
     say(f"{corpus}: {opened.manifest['indexed']:,} vectors of {encoder}, {chosen}")

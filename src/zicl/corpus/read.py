@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from zicl.corpus.sources import Source
 from zicl.exceptions import ModelError, TextError
@@ -26,6 +26,7 @@ END_OF_TEXT = "<|endoftext|>"
 _BREAK = re.compile(r"\n[^\S\n]*\n\s*|<\|endoftext\|>")
 # A .txt file without blank lines is still cut somewhere: at the first line end after this many characters.
 _LONGEST_BLOCK = 1 << 20
+_BUFFER = 1 << 16
 
 
 class Block(NamedTuple):
@@ -202,8 +203,8 @@ class Reader:
             yield io.TextIOWrapper(sys.stdin.buffer, encoding=self.encoding)
             return
         with Path(self.source.path).open("rb") as raw, _decompressed(raw, self.source.path) as stream:
-            text = io.TextIOWrapper(_Counting(stream, raw, self), encoding=self.encoding, newline="")  # type: ignore[type-var]
-            yield text
+            counted = io.BufferedReader(_Counting(stream, raw, self), _BUFFER)
+            yield io.TextIOWrapper(counted, encoding=self.encoding, newline="")
 
 
 def _encodable(text: str) -> bool:
@@ -234,7 +235,7 @@ class _Counting(io.RawIOBase):
 def _decompressed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
     if path.endswith(".gz"):
         with gzip.open(raw) as stream:
-            yield stream  # type: ignore[misc]
+            yield cast(BinaryIO, stream)
     elif path.endswith(".zst"):
         import zstandard
 

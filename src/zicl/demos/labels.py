@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from zicl._files import read_toml
 from zicl.exceptions import LabelError
 
 
@@ -77,8 +78,10 @@ class Labels:
             )
         if isinstance(value, Mapping):
             return cls(tuple(Label(name, synonyms=_listed(synonyms)) for name, synonyms in value.items()))
-        if isinstance(value, Sequence) or hasattr(value, "tolist"):
-            return cls(tuple(item if isinstance(item, Label) else Label(item) for item in value))  # type: ignore[attr-defined]
+        if hasattr(value, "tolist"):  # an array or a column
+            value = value.tolist()
+        if isinstance(value, Sequence):
+            return cls(tuple(item if isinstance(item, Label) else Label(item) for item in value))
         raise LabelError(f"labels is {type(value).__name__}", hint='give a list, e.g. ["terrible", "great"]')
 
     def __iter__(self) -> Iterator[Label]:
@@ -123,31 +126,29 @@ class Labels:
 
 def read_labels(path: Path) -> Labels:
     """Labels from a labels.toml."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise LabelError(
-            f"there is no file {path}", hint="draft one: zicl labels suggest terrible,great -o labels.toml"
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise LabelError(
-            f"{path} is not TOML: {error}", hint="see the output of zicl labels suggest for its form"
-        ) from error
+    table = read_toml(
+        path,
+        LabelError,
+        missing="draft one: zicl labels suggest terrible,great -o labels.toml",
+        form="see the output of zicl labels suggest for its form",
+    )
     entries = table.get("label")
     if set(table) != {"label"} or not isinstance(entries, list):
         raise LabelError(f"{path}: expected [[label]] entries and nothing else, found {', '.join(table) or 'nothing'}")
-    items = []
-    for number, entry in enumerate(entries, start=1):
-        unknown = set(entry) - {"name", "words", "synonyms", "description"}
-        if unknown or "name" not in entry:
-            what = f"unknown keys {', '.join(sorted(unknown))}" if unknown else "no name"
-            raise LabelError(f"{path}, label {number}: {what}", hint="keys are name, words, synonyms, description")
-        items.append(Label(**{**entry, "synonyms": _listed(entry.get("synonyms", ()))}))
-    return Labels(tuple(items))
+    return Labels(tuple(make_label(entry, f"{path}, label {n}") for n, entry in enumerate(entries, start=1)))
 
 
-def _listed(value: object) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)  # type: ignore[arg-type]
+def make_label(entry: Mapping[str, Any], where: str) -> Label:
+    """A label from a TOML table; ``where`` names it in an error."""
+    unknown = set(entry) - {"name", "words", "synonyms", "description"}
+    if unknown or "name" not in entry:
+        what = f"unknown keys {', '.join(sorted(unknown))}" if unknown else "no name"
+        raise LabelError(f"{where}: {what}", hint="keys are name, words, synonyms, description")
+    return Label(**{**entry, "synonyms": _listed(entry.get("synonyms", ()))})
+
+
+def _listed(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _quoted(text: str) -> str:

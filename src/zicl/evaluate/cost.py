@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,9 +24,10 @@ class Costs:
     """Seconds done and seconds in all. What is left is counted with what like cells took so far."""
 
     def __init__(self, todo: Sequence[Batch]) -> None:
-        self._left = list(todo)
-        self._cells = len({batch.cell for batch in todo})
-        self._examples = 0
+        self._left: Counter[Cell] = Counter()
+        for batch in todo:
+            self._left[batch.cell] += len(batch.examples)
+        self._cells, self._examples = len(self._left), 0
         self._seconds: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
         self._begun = self._last = time.monotonic()
 
@@ -38,7 +39,7 @@ class Costs:
     @property
     def total(self) -> float:
         """Seconds in all, by what was measured."""
-        return self.done + sum(self._each(batch.cell) * len(batch.examples) for batch in self._left)
+        return self.done + sum(self._each(cell) * count for cell, count in self._left.items())
 
     def spent(self, batch: Batch) -> None:
         """A batch is done."""
@@ -48,13 +49,14 @@ class Costs:
             self._seconds[key][1] += len(batch.examples)
         self._examples += len(batch.examples)
         self._last = now
-        self._left.remove(batch)
+        self._left[batch.cell] -= len(batch.examples)
+        if not self._left[batch.cell]:
+            del self._left[batch.cell]
 
     def note(self, batch: Batch) -> str:
         """Where the run is."""
-        finished = self._cells - len({b.cell for b in self._left})
         rate = f", {self._examples / self.done:.1f} examples/s" if self.done else ""
-        return f"{finished}/{self._cells} cells{rate}, {batch.cell.key}"
+        return f"{self._cells - len(self._left)}/{self._cells} cells{rate}, {batch.cell.key}"
 
     def _each(self, cell: Cell) -> float:
         for key in _alike(cell):

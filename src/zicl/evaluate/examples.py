@@ -12,7 +12,7 @@ from zicl._random import rng, stable_hash
 from zicl.corpus.sources import detect_format
 from zicl.evaluate.tasks import Task
 from zicl.exceptions import DownloadError, ModelError, TextError
-from zicl.rows import read_records
+from zicl.rows import check_distinct, read_records
 from zicl.texts import check_text
 
 Split = Literal["test", "train"]
@@ -139,13 +139,7 @@ def _checked(records: Iterable[tuple[int, Any]], columns: _Columns, name: str) -
     examples = [_example(record, number, columns, f"{name}, row {number}") for number, record in records]
     if not examples:
         raise TextError(f"{name} holds no rows", hint="check the file")
-    seen: set[str] = set()
-    for number, example in enumerate(examples, start=1):
-        if example.id in seen:
-            raise TextError(
-                f"{name}, row {number}: the id {example.id!r} stands there twice", hint="name a column of unique ids"
-            )
-        seen.add(example.id)
+    check_distinct((example.id for example in examples), name)
     return examples
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
+from zicl._files import read_toml
+from zicl._registry import did_you_mean
+from zicl._validation import readable
 from zicl.config import PromptSettings, Scoring
 from zicl.evaluate.methods import METHODS, Method, check_definitions, get_method
 from zicl.evaluate.tasks import read_tasks
-from zicl.exceptions import ConfigError, UsageError
+from zicl.exceptions import ConfigError
 
 PAPER_SEEDS = (100, 13, 21, 42, 87)
 PAPER_TASKS = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST5")
@@ -36,6 +37,10 @@ class CorpusRecipe(_Strict):
     encoder: str = "all-minilm-l6-v2"
 
 
+def _recipe(value: Any) -> Any:
+    return {"path": value} if isinstance(value, str) else value
+
+
 class Experiment(_Strict):
     """Tasks × methods × inferences × seeds, and all that decides a row of the result."""
 
@@ -46,7 +51,7 @@ class Experiment(_Strict):
     seeds: tuple[int, ...] | dict[Inference, tuple[int, ...]] = PAPER_SEEDS
     examples: int = Field(2000, ge=1)
     lm: str = "smollm2-135m"
-    corpus: str | CorpusRecipe | None = None
+    corpus: Annotated[CorpusRecipe | None, BeforeValidator(_recipe)] = None
     k: int = Field(16, ge=1)
     prompt: PromptSettings = PromptSettings()
     scoring: Scoring = Scoring()
@@ -70,6 +75,12 @@ class Experiment(_Strict):
         check_definitions(self.define)
         for name in self.methods:
             get_method(name, self.define)
+        if self.define:
+            from zicl.retrieve.base import RETRIEVERS
+
+            for method in self.define.values():
+                if method.retrieval.method not in RETRIEVERS.names():
+                    raise did_you_mean("retriever", method.retrieval.method, RETRIEVERS.names())
         if "inference" in self.scoring.model_fields_set:
             raise ConfigError("scoring.inference is not set here", hint="name the inferences: inferences = ['direct']")
         if self.prompt.template != "auto":
@@ -104,14 +115,8 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
     """The experiment of a TOML file, with options over it. Paths in the file are relative to it."""
     table: dict[str, Any] = {}
     if path is not None:
-        try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise ConfigError(
-                f"there is no file {path}", hint="zicl evaluate --help shows how to do without"
-            ) from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} is not TOML: {error}") from error
+        missing, form = "zicl evaluate --help shows how to do without one", "docs/EVALUATION.md shows its keys"
+        table = read_toml(path, ConfigError, missing=missing, form=form)
         _resolve_paths(table, path.parent)
     for name, value in options.items():
         table[name] = {**table.get(name, {}), **value} if isinstance(value, dict) else value
@@ -120,37 +125,18 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
     try:
         return Experiment(**table)
     except ValidationError as error:
-        raise _readable(error, path) from error
+        raise readable(error, Experiment, f"{path}: " if path else "") from error
 
 
 def _resolve_paths(table: dict[str, Any], folder: Path) -> None:
     def resolved(value: str) -> str:
         return str(folder / value)
 
-    if isinstance(table.get("corpus"), str):
-        table["corpus"] = resolved(table["corpus"])
-    elif isinstance(table.get("corpus"), dict) and isinstance(table["corpus"].get("path"), str):
-        table["corpus"]["path"] = resolved(table["corpus"]["path"])
+    corpus = _recipe(table.get("corpus"))
+    if isinstance(corpus, dict) and isinstance(corpus.get("path"), str):
+        table["corpus"] = {**corpus, "path": resolved(corpus["path"])}
     if isinstance(table.get("task_file"), str):
         table["task_file"] = resolved(table["task_file"])
     for name in ("data", "train"):
         if isinstance(table.get(name), dict):
             table[name] = {task: resolved(str(value)) for task, value in table[name].items()}
-
-
-def _readable(error: ValidationError, path: Path | None) -> ConfigError:
-    """Every wrong key or value, a line each."""
-    where = f"{path}: " if path else ""
-    lines = []
-    for item in error.errors():
-        own = item.get("ctx", {}).get("error")
-        if isinstance(own, UsageError):
-            return ConfigError(where + own.message, hint=own.hint)
-        key = ".".join(str(part) for part in item["loc"])
-        if item["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(key, Experiment.model_fields, n=1)
-            lines.append(f"{key}: there is no such key" + (f"; did you mean {close[0]!r}?" if close else ""))
-        else:
-            lines.append(f"{key}: {item['msg'].removeprefix('Value error, ')} (given: {item['input']!r})")
-    keys = ", ".join(Experiment.model_fields)
-    return ConfigError(where + "; ".join(dict.fromkeys(lines)), hint=f"an experiment's keys are: {keys}")

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from zicl import __version__
-from zicl.evaluate.examples import data_hash, read_test
+from zicl.evaluate.examples import data_hash
 from zicl.evaluate.plan import Cell, cells
 from zicl.evaluate.store import FORMAT
 from zicl.evaluate.tasks import Task
@@ -60,7 +60,7 @@ def _task(world: World, task: Task) -> dict[str, Any]:
         "origin": task.origin,
         "note": experiment.notes.get(task.name, note),
         "examples": len(world.examples[task.name]),
-        "hash": data_hash(read_test(task, experiment.data.get(task.name))),
+        "hash": world.hashes[task.name],
         "train_hash": data_hash(training) if training else None,
     }
 

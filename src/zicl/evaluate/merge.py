@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,8 @@ def merge(folders: Sequence[Path], output: Path) -> Results:
     with locked(output, f"another process is writing to {output}"):
         write_rows(output / ROWS / "all.parquet", table)
         _join_overlaps([part.folder for part in parts], output)
-        merged = Results(output, {**manifest, "complete": _complete(manifest, table)})
+        merged = Results(output, manifest)
+        merged.manifest["complete"] = merged.is_complete()
         merged.save()
     return merged
 
@@ -42,14 +42,6 @@ def _distinct(table: pa.Table) -> pa.Table:
                 hint="they were computed under different conditions: leave one of them out",
             )
     return pa.Table.from_pylist(list(rows.values()), table.schema).sort_by([(name, "ascending") for name in KEY])
-
-
-def _complete(manifest: dict[str, Any], table: pa.Table) -> bool:
-    columns = [table[name].to_pylist() for name in KEY[:-1]]
-    counts = Counter(
-        "/".join([*map(str, names), "-" if seed is None else str(seed)]) for *names, seed in zip(*columns, strict=True)
-    )
-    return all(counts[key] >= cell["examples"] for key, cell in manifest["cells"].items())
 
 
 def _join_overlaps(folders: Sequence[Path], output: Path) -> None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from zicl.evaluate.examples import Example
 from zicl.evaluate.experiment import Experiment
+from zicl.evaluate.store import NO_INFERENCE, cell_key
 from zicl.exceptions import UsageError
-
-NO_INFERENCE = "none"
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,8 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A name for it, the same everywhere."""
-        seed = "-" if self.seed is None else self.seed
-        return f"{self.task}/{self.method}/{self.template}/{self.inference}/{seed}"
+        """Its name."""
+        return cell_key(self.task, self.method, self.template, self.inference, self.seed)
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,10 @@ def evaluate(world: World, folder: Path, *, shard: Shard | None = None, report: 
             costs.spent(batch)
         if todo:
             report("evaluating", costs.total, costs.total)
-        whole = shard is None or shard.count == 1
-        if whole:
-            results.manifest["complete"] = True
-            results.save()
+        results.manifest["complete"] = results.is_complete()
+        results.save()
         planned = sum(len(batch.examples) for batch in plan)
-        return Summary(computed, planned - computed, time.monotonic() - begun, whole)
+        return Summary(computed, planned - computed, time.monotonic() - begun, results.manifest["complete"])
 
 
 def _is_done(batch: Batch, done: set[tuple[str, str]]) -> bool:

@@ -7,6 +7,7 @@ results/
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ SCHEMA = pa.schema(
 )
 KEY = ("task", "method", "template", "inference", "seed", "example")
 Row = dict[str, Any]
+# What a method without a prompt of its own has in place of an inference; it stands beside every inference.
+NO_INFERENCE = "none"
 _AGAIN = "run the evaluation again with the same output: it goes on where it was"
 
 
@@ -88,11 +91,23 @@ class Results:
 
     def done(self) -> set[tuple[str, str]]:
         """Which (cell key, example) are there."""
-        columns = [self.table([])[name].to_pylist() for name in KEY]
-        return {
-            (f"{task}/{method}/{template}/{inference}/{'-' if seed is None else seed}", example)
-            for task, method, template, inference, seed, example in zip(*columns, strict=True)
-        }
+        table = self.table([])
+        columns = [table[name].to_pylist() for name in KEY]
+        return {(cell_key(*cell), example) for *cell, example in zip(*columns, strict=True)}
+
+    def is_complete(self) -> bool:
+        """Whether every cell of the manifest has all its examples."""
+        counts = Counter(cell for cell, _ in self.done())
+        return all(counts[key] >= cell["examples"] for key, cell in self.manifest["cells"].items())
+
+
+def cell_key(task: str, method: str, template: str, inference: str, seed: int | None) -> str:
+    """The name of a cell, the same everywhere.
+
+    >>> cell_key("SST2", "no-demos", "task", "channel", None)
+    'SST2/no-demos/task/channel/-'
+    """
+    return f"{task}/{method}/{template}/{inference}/{'-' if seed is None else seed}"
 
 
 def write_rows(path: Path, table: pa.Table) -> None:

@@ -20,8 +20,10 @@ from pydantic import (
     model_validator,
 )
 
+from zicl._files import read_toml
 from zicl._registry import did_you_mean
-from zicl.demos.labels import Label, Labels
+from zicl._validation import readable
+from zicl.demos.labels import Label, Labels, make_label
 from zicl.demos.template import Template, get_template
 from zicl.exceptions import ConfigError
 
@@ -32,15 +34,11 @@ def _labels(value: Any) -> Labels:
     """Labels from names, or from tables of name, words, synonyms and description."""
     if isinstance(value, Labels):
         return value
-    try:
-        return Labels(tuple(Label(x) if isinstance(x, str) else Label(**_listed(x)) for x in value))
-    except TypeError as error:
-        raise ValueError("expected names, or tables with name, words, synonyms and description") from error
-
-
-def _listed(entry: dict[str, Any]) -> dict[str, Any]:
-    synonyms = entry.get("synonyms", ())
-    return {**entry, "synonyms": (synonyms,) if isinstance(synonyms, str) else tuple(synonyms)}
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str | dict) for item in value):
+        raise ValueError("expected names, or tables with name, words, synonyms and description")
+    return Labels(
+        tuple(Label(x) if isinstance(x, str) else make_label(x, f"label {n}") for n, x in enumerate(value, start=1))
+    )
 
 
 class Hub(BaseModel):
@@ -119,12 +117,7 @@ def read_tasks(path: Path | None = None) -> dict[str, Task]:
     if path is None:
         text = files("zicl").joinpath("data/tasks.toml").read_text(encoding="utf-8")
         return {name: Task(name=name, **entry) for name, entry in tomllib.loads(text).items()}
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no file {path}", hint="check the path of the tasks file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}", hint=_FORM) from error
+    tables = read_toml(path, ConfigError, missing="check the path of the tasks file", form=_FORM)
     if not tables:
         raise ConfigError(f"{path} names no task", hint=_FORM)
     shipped = read_tasks()
@@ -148,11 +141,4 @@ def _task(name: str, entry: Any, path: Path, shipped: Mapping[str, Task]) -> Tas
     try:
         return Task(**{**base, **entry, **placed, "name": name})
     except ValidationError as error:
-        first = error.errors()[0]
-        field = "".join(f"{part}: " for part in first["loc"])
-        extra = first["type"] == "extra_forbidden"
-        what = "there is no such key" if extra else first["msg"].removeprefix("Value error, ")
-        raise ConfigError(
-            f"{where}: {field}{what}",
-            hint=f"settings are: {', '.join(key for key in Task.model_fields if key != 'name')}",
-        ) from error
+        raise readable(error, Task, f"{where}: ") from error

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from zicl._progress import Report, silent
 from zicl.evaluate import controls
-from zicl.evaluate.examples import Example, read_examples, read_test, subsample
+from zicl.evaluate.examples import Example, data_hash, read_examples, read_test, subsample
 from zicl.evaluate.experiment import CorpusRecipe, Experiment
 from zicl.evaluate.tasks import Task, get_task, read_tasks
 from zicl.evaluate.training import TrainingIndex
@@ -36,6 +36,7 @@ class World:
         own = read_tasks(Path(experiment.task_file)) if experiment.task_file else {}
         self.tasks: dict[str, Task] = {name: get_task(name, own) for name in experiment.tasks}
         self.methods = {name: experiment.method(name) for name in experiment.methods}
+        self.hashes: dict[str, str] = {}
         self.examples = {name: self._test(name) for name in experiment.tasks}
         self.training = {name: self._train(name) for name in experiment.tasks} if self.needs("labelled") else {}
         self._embedded: dict[str, NDArray[np.float32]] = {}
@@ -54,6 +55,7 @@ class World:
         """The first so many of the task's stratified order: a larger number keeps them all."""
         task = self.tasks[name]
         examples = read_test(task, self.experiment.data.get(name))
+        self.hashes[name] = data_hash(examples)
         return subsample(examples, min(self.experiment.examples, len(examples)), task.sample_seed)
 
     def _train(self, name: str) -> list[Example]:
@@ -90,8 +92,7 @@ class World:
             return self._index
         if not self.needs("needs_corpus") or self.experiment.corpus is None:
             return None
-        corpus = self.experiment.corpus
-        recipe = corpus if isinstance(corpus, CorpusRecipe) else CorpusRecipe(path=corpus)
+        recipe = self.experiment.corpus
         if recipe.domains:
             _build(recipe, self.report, offline=self.offline)
         return Index.open(recipe.path, offline=self.offline)

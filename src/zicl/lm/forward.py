@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from zicl.demos.prompt import Prompt
 from zicl.lm import attention
 from zicl.lm.base import BranchScores
-from zicl.lm.pages import use_large_pages
 from zicl.lm.tree import ROOT, Packed, chain
 
 # What a prefix leaves behind for what follows: the cache of keys and values, and the last hidden state.
@@ -26,7 +25,6 @@ class Forward:
 
     def __init__(self, model: Any) -> None:
         attention.use(model)
-        use_large_pages(model)
         self.model = model
         self.body = model.base_model
         self.head = model.get_output_embeddings()

@@ -16,6 +16,7 @@ from zicl.catalog import catalog, find_asset
 from zicl.exceptions import ConfigError, ModelError, ModelNotFoundError, OfflineError
 from zicl.lm.gguf import converted, read_note
 from zicl.lm.hf import HFLanguageModel
+from zicl.lm.pages import use_large_pages
 
 DEFAULT_LM = "smollm2-135m"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -52,8 +53,10 @@ def load_lm(
             raise _not_loaded(spec, error, offline) from error
     note = read_note(Path(place)) if local else {}
     weights = note.get("gguf_sha256") or getattr(model.config, "_commit_hash", None) or _folder_hash(Path(place))
+    model = model.to(pick_device(device))
+    use_large_pages(model)
     return HFLanguageModel(
-        model.to(pick_device(device)),
+        model,
         tokenizer,
         name=spec,
         identity=_identity(weights, tokenizer),

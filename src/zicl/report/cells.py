@@ -8,11 +8,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from zicl.evaluate.store import NO_INFERENCE
 from zicl.report.copies import Ints
 
 Metric = Literal["accuracy", "macro-f1"]
-# What a method without a prompt of its own has in place of an inference; it stands beside every inference.
-NO_INFERENCE = "none"
 
 
 class Block(NamedTuple):

@@ -15,8 +15,6 @@ from zicl.report.copies import Ints, Lists, last_copied, nearest_copied
 
 _KEY = ("task", "method", "template", "inference", "seed")
 _COLUMNS = (*_KEY, "example", "gold", "predicted", "demo_labels", "similarities", "kept")
-_CONTROLS = ("cosine-words", "cosine-descriptions", "logistic", "instruction")
-_LABELLED = ("icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random", "logistic")
 
 
 def collect(paths: Sequence[str | Path]) -> Results:
@@ -116,8 +114,8 @@ def _planned(path: Path, name: str, model: str, tasks: dict[str, Task]) -> Key:
 def _kind(method: str, entry: dict[str, Any]) -> Kind:
     return Kind(
         str(entry.get("title") or method),
-        bool(entry.get("labelled", method in _LABELLED)),
-        bool(entry.get("control", False)) or method in _CONTROLS,
+        bool(entry.get("labelled", False)),
+        bool(entry.get("control", False)),
     )
 
 

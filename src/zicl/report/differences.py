@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from zicl.evaluate.store import NO_INFERENCE
 from zicl.report.bootstrap import Bootstrap, Pair, pair
-from zicl.report.cells import NO_INFERENCE, Block, Cell, Kind, Results
+from zicl.report.cells import Block, Cell, Kind, Results
 from zicl.report.holm import holm
 
 BASELINES = ("no-demos", "icl-gold")

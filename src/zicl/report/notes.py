@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zicl.report.cells import NO_INFERENCE, Cell, Kind, Metric, Results, mean_and_deviation
+from zicl.evaluate.store import NO_INFERENCE
+from zicl.report.cells import Cell, Kind, Metric, Results, mean_and_deviation
 from zicl.report.table import NOTED, UNFINISHED, section_title
 
 _OURS = "z-icl"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zicl.report.cells import NO_INFERENCE
+from zicl.evaluate.store import NO_INFERENCE
 from zicl.report.paper import PaperCell, PaperRow, paper_results
 from zicl.report.table import DOUBTFUL, Column, Entry, Row, Section, with_best
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from zicl.report.cells import NO_INFERENCE, Block, Kind, Results, Task
+from zicl.evaluate.store import NO_INFERENCE
+from zicl.report.cells import Block, Kind, Results, Task
 
 DOUBTFUL, UNFINISHED, NOTED = "†", "‡", "§"
 GROUPS = {True: "Covered by the corpus", False: "Not covered by the corpus", None: "Coverage unknown"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import faiss
 import numpy as np
@@ -14,11 +14,19 @@ from numpy.typing import NDArray
 from zicl.exceptions import ConfigError
 
 Kind = Literal["auto", "flat", "hnsw", "ivf"]
-KINDS = ("auto", "flat", "hnsw", "ivf")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 # Exact search of this many vectors of 384 dimensions takes about as long as encoding the query.
 _FLAT_UP_TO = 1_000_000
 _HNSW_LINKS, _HNSW_BUILD, _HNSW_SEARCH = 32, 80, 128
 _IVF_TRAIN_PER_LIST = 64
+
+
+def named(kind: str) -> Kind:
+    """A kind by its name."""
+    for known in KINDS:
+        if known == kind:
+            return known
+    raise ConfigError(f"unknown kind of index {kind!r}", hint=f"expected one of: {', '.join(KINDS)}")
 
 
 def choose(kind: Kind, count: int) -> str:
@@ -27,9 +35,7 @@ def choose(kind: Kind, count: int) -> str:
     >>> choose("auto", 10_000), choose("auto", 5_000_000), choose("hnsw", 10)
     ('flat', 'ivf', 'hnsw')
     """
-    if kind not in KINDS:
-        raise ConfigError(f"unknown kind of index {kind!r}", hint=f"expected one of: {', '.join(KINDS)}")
-    if kind != "auto":
+    if named(kind) != "auto":
         return kind
     return "flat" if count <= _FLAT_UP_TO else "ivf"
 

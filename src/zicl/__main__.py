@@ -1,0 +1,5 @@
+"""``python -m zicl`` is ``zicl``."""
+
+from zicl.cli import main
+
+main()

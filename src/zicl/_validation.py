@@ -1,0 +1,53 @@
+"""What pydantic finds wrong with a user's settings, in words for that user."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from zicl.exceptions import ConfigError, UsageError
+
+
+def readable(error: ValidationError, model: type[BaseModel], where: str = "") -> ConfigError:
+    """Every wrong key or value in one message; the hint lists the keys of the table the first one stands in."""
+    found = error.errors()
+    for item in found:
+        own = item.get("ctx", {}).get("error")
+        if isinstance(own, UsageError):
+            return ConfigError(where + _prefix(item["loc"]) + own.message, hint=own.hint)
+    lines = [_line(item, model) for item in found]
+    keys = _fields(_model_at(model, found[0]["loc"]))
+    return ConfigError(where + "; ".join(dict.fromkeys(lines)), hint=f"its keys are: {', '.join(keys)}")
+
+
+def _line(item: Any, model: type[BaseModel]) -> str:
+    if item["type"] != "extra_forbidden":
+        return f"{_prefix(item['loc'])}{item['msg'].removeprefix('Value error, ')} (given: {item['input']!r})"
+    close = difflib.get_close_matches(str(item["loc"][-1]), _fields(_model_at(model, item["loc"])), n=1)
+    return f"{_prefix(item['loc'])}there is no such key" + (f"; did you mean {close[0]!r}?" if close else "")
+
+
+def _prefix(place: Sequence[int | str]) -> str:
+    return f"{'.'.join(str(part) for part in place)}: " if place else ""
+
+
+def _model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
+    """The settings in which the last part of ``place`` stands; keys of mappings and names of unions are passed over."""
+    for part in place[:-1]:
+        field = model.model_fields.get(str(part))
+        if field is not None:
+            model = next(iter(_models(field.annotation)), model)
+    return model
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for each in get_args(annotation) for model in _models(each)]
+
+
+def _fields(model: type[BaseModel]) -> list[str]:
+    return [name for name in model.model_fields if name != "name"]
