@@ -1,9 +1,9 @@
 """Attention for packed trees: what the tree's shape says need not be computed is not.
 
 A packed sequence is a chain (the prefix) and short runs that hang from it. Under one explicit mask a kernel
-computes all pairs, also those the mask forbids. Here the chain goes through the causal kernel; everything
-behind it sees the whole chain without a mask, and each run sees only its own ancestors and itself. The two
-halves of a softmax are joined by their normalisers.
+computes all pairs, also those the mask forbids. Here the chain goes block by block, each with the keys up to its
+own end; everything behind it sees the whole chain without a mask, and each run sees only its own ancestors and
+itself. The two halves of a softmax are joined by their normalisers.
 """
 
 from __future__ import annotations
@@ -21,20 +21,24 @@ from zicl.lm.tree import Packed
 NAME = "zicl_tree"
 # Below these lengths more calls cost more than they save.
 _SHORTEST_CHAIN, _SHORTEST_REST = 64, 48
+# Queries of the chain at once. The causal CPU kernel computes nearly all of a chain of 512; in blocks it is 0.85 of that.
+_BLOCK = 128
 
 
 @dataclass(frozen=True)
 class Shape:
     """What attention needs to know of the one packed sequence that is run.
 
-    The first ``trunk`` tokens are a chain; all that follows sees the first ``seen`` keys (trunk and cached
-    prefix), and of the others, run by run, only ``keys`` under ``mask``. ``depth`` is the longest path.
+    The first ``trunk`` tokens are a chain, in ``blocks`` of queries with their masks; all that follows sees the
+    first ``seen`` keys (trunk and cached prefix), and of the others, run by run, only ``keys`` under ``mask``.
+    ``depth`` is the longest path.
     """
 
     trunk: int
     seen: int
     depth: int
-    runs: tuple[tuple[slice, torch.Tensor, torch.Tensor], ...]
+    blocks: tuple[tuple[slice, torch.Tensor], ...]
+    runs: tuple[tuple[slice, slice | torch.Tensor, torch.Tensor], ...]
 
 
 # What transformers asks about head sharing: keys and values that were repeated share nothing.
@@ -61,12 +65,20 @@ def _shape(packed: Packed, device: torch.device, dtype: torch.dtype) -> Shape | 
         return None
     runs = []
     for start, stop, above in packed.runs(trunk):
-        keys = torch.tensor([*above, *range(start, stop)], device=device) + packed.offset
-        length = stop - start
-        own = torch.full((length, length), torch.finfo(dtype).min, dtype=dtype, device=device).triu(1)
-        mask = torch.cat([torch.zeros((length, len(above)), dtype=dtype, device=device), own], dim=1)
-        runs.append((slice(start - trunk, stop - trunk), keys, mask[None, None]))
-    return Shape(trunk, seen, int(packed.positions.max(initial=0)) + 1, tuple(runs))
+        keys: slice | torch.Tensor = slice(start + packed.offset, stop + packed.offset)
+        if above:
+            keys = torch.tensor([*above, *range(start, stop)], device=device) + packed.offset
+        mask = _causal(len(above), stop - start, device, dtype)
+        runs.append((slice(start - trunk, stop - trunk), keys, mask))
+    blocks = (slice(start, min(start + _BLOCK, trunk)) for start in range(0, trunk, _BLOCK))
+    masked = tuple((block, _causal(block.start, block.stop - block.start, device, dtype)) for block in blocks)
+    return Shape(trunk, seen, int(packed.positions.max(initial=0)) + 1, masked, tuple(runs))
+
+
+def _causal(before: int, length: int, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """The mask of ``length`` tokens that see ``before`` others, those before them and themselves."""
+    own = torch.full((length, length), torch.finfo(dtype).min, dtype=dtype, device=device).triu(1)
+    return torch.cat([torch.zeros((length, before), dtype=dtype, device=device), own], dim=1)[None, None]
 
 
 def use(model: Any) -> None:
@@ -96,15 +108,19 @@ def _attention(
         found: tuple[torch.Tensor, None] = sdpa(module, query, key, value, attention_mask, **options)
         return found
     trunk, parts = shape.trunk, []
-    if query.device.type == "cpu":
+    on_cpu = query.device.type == "cpu"
+    if on_cpu:
         # Repeating the heads here is cheaper than the kernel's own way of sharing them.
         key, value = (_heads(tensor, query.shape[1] // tensor.shape[1]) for tensor in (key, value))
         module = _SINGLE
-    if trunk:
+        for rows, mask in shape.blocks:
+            seen = slice(rows.stop)
+            parts.append(sdpa(module, query[:, :, rows], key[:, :, seen], value[:, :, seen], mask, **options)[0])
+    elif trunk:
         front = [tensor[:, :, :trunk] for tensor in (query, key, value)]
         parts.append(sdpa(module, *front, None, **{**options, "is_causal": True})[0])
     rest = query[:, :, trunk:]
-    if rest.shape[2] >= _SHORTEST_REST and rest.device.type == "cpu":
+    if rest.shape[2] >= _SHORTEST_REST and on_cpu:
         parts.append(_behind(rest, key, value, shape, options.get("scaling")))
     elif rest.shape[2]:
         parts.append(sdpa(module, rest, key, value, attention_mask[:, :, trunk:], **options)[0])
@@ -118,11 +134,15 @@ def _behind(
     chain, chain_norm = _flash(query, key[:, :, : shape.seen], value[:, :, : shape.seen], None, scale)
     output = torch.empty_like(query)
     for rows, keys, mask in shape.runs:
-        own, own_norm = _flash(query[:, :, rows], key.index_select(2, keys), value.index_select(2, keys), mask, scale)
+        own, own_norm = _flash(query[:, :, rows], _at(key, keys), _at(value, keys), mask, scale)
         # softmax over both = the two softmaxes, weighted by their shares of the normaliser
         share = torch.sigmoid(chain_norm[:, :, rows] - own_norm)[..., None]
         output[:, :, rows] = torch.lerp(own, chain[:, :, rows], share.to(own.dtype))
     return output.transpose(1, 2)
+
+
+def _at(tensor: torch.Tensor, keys: slice | torch.Tensor) -> torch.Tensor:
+    return tensor[:, :, keys] if isinstance(keys, slice) else tensor.index_select(2, keys)
 
 
 def _heads(tensor: torch.Tensor, groups: int) -> torch.Tensor:

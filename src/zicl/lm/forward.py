@@ -16,8 +16,10 @@ from zicl.lm.tree import ROOT, Packed, chain
 
 # What a prefix leaves behind for what follows: the cache of keys and values, and the last hidden state.
 Past = tuple[Any, torch.Tensor]
-# Rows of the vocabulary projection computed at once: bounds memory with vocabularies of 262,144 tokens.
-_ROWS = 128
+# Logits computed at once: 512 rows with a vocabulary of 49,152 tokens, 96 with one of 262,144.
+_LOGITS = 25_165_824
+# A product whose rows are a multiple of this is up to half as fast again on a CPU.
+_ALIGNED = 16
 
 
 class Forward:
@@ -112,7 +114,8 @@ class Forward:
         """``log p(targets[i])`` predicted from ``states[rows[i]]``, in float32."""
         result = np.empty(len(rows), dtype=np.float32)
         # Pieces of like size: each reads all of the projection's weights, however few its rows.
-        size = -(-len(states) // -(-len(states) // _ROWS))
+        most = max(_ALIGNED, _LOGITS // self.config.vocab_size)
+        size = -(-len(states) // -(-len(states) // most))
         for start in range(0, len(states), size):
             chosen = np.flatnonzero((rows >= start) & (rows < start + size))
             logits = self._logits(states[start : start + size]).float()
@@ -127,7 +130,7 @@ class Forward:
 
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """The vocabulary projection with what some families do to it; checked against the model at load."""
-        logits: torch.Tensor = self.head(hidden)
+        logits = self._projected(hidden)
         if scale := getattr(self.config, "logit_scale", None):
             logits = logits * scale
         if scaling := getattr(self.config, "logits_scaling", None):
@@ -135,6 +138,15 @@ class Forward:
         if cap := getattr(self.config, "final_logit_softcapping", None):
             logits = torch.tanh(logits / cap) * cap
         return logits
+
+    def _projected(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The projection itself; on a CPU as weights times states, which is the quicker way round for few states."""
+        if type(self.head) is not torch.nn.Linear or hidden.device.type != "cpu":
+            projected: torch.Tensor = self.head(hidden)
+            return projected
+        rows = torch.nn.functional.pad(hidden, (0, 0, 0, -len(hidden) % _ALIGNED))
+        logits = (self.head.weight @ rows.T).T[: len(hidden)]
+        return logits if self.head.bias is None else logits + self.head.bias
 
     def _mask(
         self,

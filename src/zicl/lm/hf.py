@@ -22,7 +22,7 @@ _LOG = logging.getLogger("zicl")
 # A shared prefix is kept and reused from this many prompts on.
 _SHARED_FROM = 2
 # Tokens of packed prompts behind a shared prefix.
-_PACK_TOKENS = 512
+_PACK_TOKENS = 768
 # Padded tokens of a batch: on a CPU a single long prompt keeps all cores busy, and padding only costs.
 _BATCH_TOKENS_CPU, _BATCH_TOKENS_ACCELERATOR = 1024, 16384
 
