@@ -87,6 +87,18 @@ def test_the_help_in_the_docs_is_the_programs():
     assert "--labels" in written["zicl classify"]
 
 
+def test_the_task_and_the_experiment_of_the_docs_are_read(tmp_path):
+    from zicl.evaluate.experiment import read_experiment
+    from zicl.evaluate.tasks import read_tasks
+
+    page = (ROOT / "docs" / "EVALUATION.md").read_text(encoding="utf-8")
+    task, experiment = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[:2]
+    (tmp_path / "tasks.toml").write_text(task, encoding="utf-8")
+    (tmp_path / "experiment.toml").write_text(experiment, encoding="utf-8")
+    assert read_tasks(tmp_path / "tasks.toml")["Tickets"].covered
+    assert read_experiment(tmp_path / "experiment.toml", {}).tasks == ("Tickets",)
+
+
 MODULES = [m.name for m in pkgutil.walk_packages(zicl.__path__, "zicl.")]
 
 

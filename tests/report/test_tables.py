@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.report.folder import make_rows, row, write_folder
+from tests.report.folder import COVERED, make_rows, row, write_folder
 from zicl.exceptions import ConfigError
 from zicl.report.build import make_report
 from zicl.report.cells import NO_INFERENCE
@@ -68,6 +68,14 @@ def test_stand_ins_and_oracles_are_explained(folder):
     notes = make_report([folder]).main.notes
     assert "§ AGNews: stand-in: made up." in notes
     assert any(note.startswith("An oracle sees labelled data") for note in notes)
+
+
+def test_a_task_of_unknown_coverage_says_how_to_set_it(tmp_path, folder):
+    (note,) = [note for note in make_report([folder]).main.notes if note.startswith("Coverage unknown")]
+    assert "covers AGNews." in note
+    assert "[covered]" in note
+    known = write_folder(tmp_path / "known", make_rows(CHANCES, examples=9), covered=dict.fromkeys(COVERED, True))
+    assert not any("Coverage unknown" in note for note in make_report([known]).main.notes)
 
 
 def test_unfinished_results_show_what_is_missing(tmp_path):

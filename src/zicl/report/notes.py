@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from zicl.evaluate.store import NO_INFERENCE
 from zicl.report.cells import Cell, Kind, Metric, Results, mean_and_deviation
-from zicl.report.table import NOTED, UNFINISHED, section_title
+from zicl.report.table import GROUPS, NOTED, UNFINISHED, section_title
 
 _OURS = "z-icl"
 
@@ -15,6 +15,7 @@ def main_notes(results: Results, metric: Metric) -> list[str]:
     """All notes, the ones that change how the table is read first."""
     notes = ["Bold: the best of a section in its column, oracles aside.", *control_notes(results, metric)]
     notes += [f"{NOTED} {task.name}: {task.note.rstrip('.')}." for task in results.tasks.values() if task.note]
+    notes += coverage_notes(results)
     if any(cell.kind.labelled for cell in results.cells.values()):
         notes.append("An oracle sees labelled data and is not comparable with the rest.")
     notes += results.notes
@@ -27,6 +28,18 @@ def main_notes(results: Results, metric: Metric) -> list[str]:
             f"({UNFINISHED} marks numbers from a part of the examples or seeds)."
         )
     return notes
+
+
+def coverage_notes(results: Results) -> list[str]:
+    """How to put a task into one of the two groups; where folders disagree about it, it is in neither as well."""
+    unknown = [task.name for task in results.tasks.values() if task.covered is None]
+    if not unknown:
+        return []
+    return [
+        f"{GROUPS[None]}: the results do not say, or disagree, whether the corpus covers {', '.join(unknown)}. "
+        "To say it, set covered = true or false in a task's table, or TASK = true or false under [covered] in the "
+        "experiment, and run zicl evaluate again: no row is computed anew."
+    ]
 
 
 def control_notes(results: Results, metric: Metric) -> list[str]:
