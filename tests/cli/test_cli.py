@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import DOCUMENTS
 from zicl.cli import classify as classify_module
+from zicl.demos.labels import Labels
 
 LABELS = "terrible,great"
 
@@ -27,6 +28,12 @@ def test_corpus_info_and_show(run, corpus):
     assert "▶ 4  It stopped at every village." in out
     assert run("corpus", "show", corpus, 99)[0] == 2
     assert len(json.loads(run("corpus", "show", corpus, 4, "--json")[1])["paragraph"]) == 3
+
+
+def test_progress_without_a_terminal_is_one_line_a_stage(run, jsonl, tmp_path, encoder_folder):
+    _, _, err = run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--encoder", encoder_folder)
+    for stage in ("reading", "storing", "loading the encoder", "embedding", "indexing"):
+        assert sum(line.strip("✓ ").startswith(stage) for line in err.splitlines()) == 1, err
 
 
 def test_index_build_replaces_the_index(run, corpus, encoder_folder):
@@ -181,6 +188,8 @@ def test_labels_suggest_writes_the_papers_synonyms(run, tmp_path):
     assert code == 0, err
     assert "great: good" in err
     assert 'synonyms = ["good"]' in target.read_text()
+    assert target.read_text().startswith("# A draft to edit")
+    assert Labels.of(target).names == ("terrible", "great")
     assert run("labels", "suggest", LABELS, "-o", target)[0] == 1
 
 

@@ -10,7 +10,7 @@ from zicl._progress import Report
 
 @contextmanager
 def bars() -> Iterator[Report]:
-    """A report that draws one bar a stage."""
+    """A report that draws one bar a stage; where standard error is no terminal, it writes one line a stage."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -33,6 +33,8 @@ def bars() -> Iterator[Report]:
         TimeRemainingColumn(elapsed_when_finished=True),
         TextColumn("[dim]{task.fields[note]}"),
         console=console,
+        # In a log file the bars would repeat, all at once and at the end, what was written line by line.
+        disable=not console.is_terminal,
     )
     tasks: dict[str, TaskID] = {}
     last: list[str] = []
@@ -44,7 +46,7 @@ def bars() -> Iterator[Report]:
             tasks[stage] = progress.add_task(stage, total=total, note=note, rate="")
             last.append(stage)
             if not console.is_terminal:
-                console.print(f"{stage} {note}".rstrip(), highlight=False)
+                say(f"{stage} {note}".rstrip())
         task = progress.tasks[tasks[stage]]
         rate = f"{task.speed:,.0f}/s" if task.speed and total and total > 1 and stage == "embedding" else ""
         progress.update(tasks[stage], completed=done, total=total, note=note, rate=rate)
