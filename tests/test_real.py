@@ -156,3 +156,4 @@ def test_the_demonstration(tmp_path, monkeypatch):
     assert "demonstrations in the prompt" in outputs[0]
     assert outputs[0] == outputs[1]
     assert "zicl corpus build" in done.stderr
+    assert "--lm" in done.stderr.splitlines()[-1]

@@ -48,6 +48,7 @@ def demo(offline: OfflineOption = False) -> None:
     say("  zicl corpus build -o mine.zicl mine/*.txt          # any pile of .txt, .jsonl, .csv or .parquet")
     say("  zicl classify --corpus mine.zicl --labels billing,delivery,praise 'my parcel never came'")
     say("  zicl explain  --corpus mine.zicl --labels billing,delivery,praise 'my parcel never came'")
+    say("The demo's model has 135M parameters so that it runs everywhere; for a larger one: zicl classify --lm NAME …")
 
 
 def _show(results: list[Result], gold: list[str]) -> None:

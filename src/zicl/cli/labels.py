@@ -13,6 +13,8 @@ from zicl.cli._options import JsonOption, OfflineOption, SynonymsOption, go_offl
 from zicl.cli._progress import bars, say
 from zicl.exceptions import StorageError
 
+_DRAFT = "# A draft to edit: read it over and change words, synonyms and descriptions as they fit your texts.\n"
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -71,9 +73,9 @@ def suggest(
         more = f" (or {', '.join(others)})" if others else ""
         say(f"{label.name}: {', '.join(label.synonyms) or 'none good enough, name one by hand'}{more}")
     if output is None:
-        typer.echo(drafted.to_toml())
+        typer.echo(_DRAFT + drafted.to_toml())
         return
     from zicl._files import write_text
 
-    write_text(output, drafted.to_toml())
-    say(f"written to {output}")
+    write_text(output, _DRAFT + drafted.to_toml())
+    say(f"written to {output}: a draft, to be read over and changed")
