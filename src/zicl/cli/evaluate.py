@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +39,7 @@ def evaluate(
             answer = _dry_run(world, output)
         else:
             summary = run(world, output, shard=part, report=report)
-            answer = {**summary.__dict__, "results": str(output)}
+            answer = {**asdict(summary), "results": str(output)}
     if json_output:
         typer.echo(json.dumps(answer))
     elif dry_run:
@@ -99,7 +100,7 @@ def verify(
         say(f"note: {line}")
     wrong = [item for item in checked if not item.agrees]
     if json_output:
-        typer.echo(json.dumps([{**item.__dict__, "agrees": item.agrees} for item in checked]))
+        typer.echo(json.dumps([{**asdict(item), "agrees": item.agrees} for item in checked]))
     worst = max(item.difference for item in checked)
     say(f"{len(checked) - len(wrong)} of {len(checked)} rows agree; the largest difference of a score is {worst:.2g}")
     if wrong:
