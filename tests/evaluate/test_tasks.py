@@ -137,6 +137,11 @@ def test_the_command_lists_them(app, tmp_path):
     shown = CliRunner().invoke(app, ["tasks"], env={"COLUMNS": "300"}).stdout
     assert "negative (bad), neutral (normal), positive (good)" in shown
     assert "hf:cardiffnlp/tweet_eval (sentiment)" in shown
+    assert "Socher et al." in shown
+    narrow = CliRunner().invoke(app, ["tasks"], env={"COLUMNS": "80"})
+    assert all(f"hf:{task.hub.id}" in narrow.stdout for task in read_tasks().values())
+    assert max(map(len, narrow.stdout.splitlines())) <= 80
+    assert "template and origin; --json has everything" in narrow.stderr
     own = CliRunner().invoke(app, ["tasks", "--tasks", str(path)], env={"COLUMNS": "300"}).stdout
     assert "none given" in own
     assert "spam, ham" in own

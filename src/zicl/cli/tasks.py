@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zicl.cli._options import JsonOption
+from zicl.cli._progress import say
 
 if TYPE_CHECKING:
     from zicl.evaluate.tasks import Task
+
+# The columns a narrow terminal goes without, and how wide one must be to have them.
+_NEEDED = {"template": 90, "origin": 120}
+# What task, labels and the lines between the columns take at least.
+_REST = 36
 
 
 def tasks(
@@ -31,25 +37,35 @@ def tasks(
 
 
 def _table(known: list[Task]) -> None:
+    """What can be told in the width there is; from 80 columns on the ids of data sets stay whole, to be copied."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("task", "labels (synonyms)", "template", "origin")
-    table.add_column("examples", overflow="fold")
-    for task in known:
+    console = Console(highlight=False)
+    places = [_place(task) for task in known]
+    widest = max(len(place.partition("\n")[0]) for place in places)
+    dropped = [name for name, width in _NEEDED.items() if console.width < width]
+    table = Table("task", "labels (synonyms)", *(name for name in _NEEDED if name not in dropped))
+    table.add_column("examples", width=min(widest, console.width - _REST), overflow="fold")
+    for task, place in zip(known, places, strict=True):
         labels = (f"{x.name} ({', '.join(x.synonyms)})" if x.synonyms else x.name for x in task.labels)
-        template = task.template if isinstance(task.template, str) else " | ".join(task.template)
-        origin = f"{task.origin}; {task.note}" if task.origin and task.note else task.origin or task.note
-        cells = (", ".join(labels), template, origin, _place(task))
+        more = {
+            "template": task.template if isinstance(task.template, str) else " | ".join(task.template),
+            "origin": f"{task.origin}; {task.note}" if task.origin and task.note else task.origin or task.note,
+        }
+        cells = (", ".join(labels), *(text for name, text in more.items() if name not in dropped), place)
         table.add_row(Text(task.name, style="bold"), *map(Text, cells))
-    Console(highlight=False).print(table)
+    console.print(table)
+    if dropped:
+        say(f"left out, as there are only {console.width} columns: {' and '.join(dropped)}; --json has everything")
 
 
 def _place(task: Task) -> str:
+    """Where the examples are, and on a line of its own what is to be said about them."""
     if task.test is not None:
         return str(task.test)
     if task.hub is None:
         return "none given"
     config = f" ({task.hub.config})" if task.hub.config else ""
-    return f"hf:{task.hub.id}{config}" + (f", {task.hub.note}" if task.hub.note else "")
+    return f"hf:{task.hub.id}{config}" + (f"\n{task.hub.note}" if task.hub.note else "")
