@@ -239,6 +239,24 @@ def test_errors_say_what_to_do(run, arguments, code, message, tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--method", "zicl"], "did you mean 'z-icl'?"),
+        (["--retrieval", "nearst"], "did you mean 'nearest'?"),
+        (["--set", "retrieval.method=nearst"], "did you mean 'nearest'?"),
+        (["--template", "revue"], "did you mean 'review'?"),
+        (["--template", "Q: {input}|A:"], "must contain {label} exactly once"),
+        (["--set", "scoring.reduce=max"], "reduce: "),
+    ],
+)
+def test_wrong_names_are_found_before_anything_is_read_or_loaded(run, options, given, message):
+    code, _, err = run("classify", "--file", "not-there.csv", *options, *given)
+    assert code == 2
+    assert message in err
+    assert "loading" not in err
+
+
 def test_bad_files_are_named(run, options, tmp_path):
     path = tmp_path / "rows.csv"
     for text, message in [

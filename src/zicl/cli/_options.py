@@ -67,6 +67,11 @@ class Choice:
     settings: SetOption = None
     offline: OfflineOption = False
 
+    def __post_init__(self) -> None:
+        # A typo is found at once, not when texts are read and models loaded.
+        if self.saved is None:
+            self._settings()
+
     def classifier(self) -> ZICLClassifier:
         """The fitted classifier these options describe."""
         if self.offline:
@@ -85,24 +90,13 @@ class Choice:
         return self._new().fit()
 
     def _new(self) -> ZICLClassifier:
-        from pydantic import ValidationError
-
         from zicl.classify import ZICLClassifier
-        from zicl.config import Labelling, PromptSettings, Retrieval, Scoring
-        from zicl.exceptions import ConfigError
         from zicl.lm.load import DEFAULT_LM
 
         if self.labels is None:
             raise UsageError(
                 "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
             )
-        groups = self._groups()
-        kinds = {"retrieval": Retrieval, "labelling": Labelling, "prompt": PromptSettings, "scoring": Scoring}
-        try:
-            settings = {name: kinds[name](**values) for name, values in groups.items() if values}
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise ConfigError(f"{first['loc'][0]}: {first['msg']} (given: {first['input']!r})") from error
         return ZICLClassifier(
             self.corpus,
             parse_labels(self.labels, self.synonyms),
@@ -110,8 +104,31 @@ class Choice:
             method=self.method or "z-icl",
             seed=self.seed or 0,
             offline=self.offline,
-            **settings,
+            **self._settings(),
         )
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings that were given, by group; wrong names and values are errors."""
+        from pydantic import BaseModel, ValidationError
+
+        from zicl._validation import readable
+        from zicl.config import Labelling, PromptSettings, Retrieval, Scoring, get_method
+
+        get_method(self.method or "z-icl")
+        kinds: dict[str, type[BaseModel]] = {
+            "retrieval": Retrieval,
+            "labelling": Labelling,
+            "prompt": PromptSettings,
+            "scoring": Scoring,
+        }
+        settings: dict[str, Any] = {}
+        for name, values in self._groups().items():
+            try:
+                settings |= {name: kinds[name](**values)} if values else {}
+            except ValidationError as error:
+                raise readable(error, kinds[name]) from error
+        _check_names(settings)
+        return settings
 
     def _groups(self) -> dict[str, dict[str, Any]]:
         """What was set, by group; the options with names of their own come last and win."""
@@ -132,6 +149,20 @@ class Choice:
             if chosen is not None:
                 groups[group][key] = chosen
         return groups
+
+
+def _check_names(settings: dict[str, Any]) -> None:
+    """The retriever and the template that were named are there."""
+    if "retrieval" in settings and "method" in settings["retrieval"].model_fields_set:
+        from zicl._registry import did_you_mean
+        from zicl.retrieve.base import RETRIEVERS
+
+        if (name := settings["retrieval"].method) not in RETRIEVERS.names():
+            raise did_you_mean("retriever", name, RETRIEVERS.names())
+    if "prompt" in settings and (template := settings["prompt"].template) != "auto":
+        from zicl.demos.template import Template, get_template
+
+        _ = get_template(template) if isinstance(template, str) else Template(*template)
 
 
 def takes(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
