@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -11,26 +11,36 @@ from pydantic import BaseModel, ValidationError
 from zicl.exceptions import ConfigError, UsageError
 
 
-def readable(error: ValidationError, model: type[BaseModel], where: str = "") -> ConfigError:
-    """Every wrong key or value in one message; the hint lists the keys of the table the first one stands in."""
-    found = error.errors()
+def readable(
+    error: ValidationError, model: type[BaseModel], where: str = "", options: Mapping[str, str] | None = None
+) -> ConfigError:
+    """Every wrong key or value in one message; the hint lists the keys of the table the first one stands in.
+
+    ``options`` are the keys that were given as options of a command, with the names of these.
+    """
+    found, given = error.errors(), options or {}
     for item in found:
         own = item.get("ctx", {}).get("error")
         if isinstance(own, UsageError):
-            return ConfigError(where + _prefix(item["loc"]) + own.message, hint=own.hint)
-    lines = [_line(item, model) for item in found]
+            return ConfigError(where + _prefix(item["loc"], given) + own.message, hint=own.hint)
+    message = "; ".join(dict.fromkeys(_prefix(item["loc"], given) + _problem(item, model) for item in found))
+    if all(item["loc"] and item["loc"][0] in given for item in found):
+        # No table is wrong: its file and its keys would mislead.
+        return ConfigError(message)
     keys = _fields(_model_at(model, found[0]["loc"]))
-    return ConfigError(where + "; ".join(dict.fromkeys(lines)), hint=f"its keys are: {', '.join(keys)}")
+    return ConfigError(where + message, hint=f"its keys are: {', '.join(keys)}")
 
 
-def _line(item: Any, model: type[BaseModel]) -> str:
+def _problem(item: Any, model: type[BaseModel]) -> str:
     if item["type"] != "extra_forbidden":
-        return f"{_prefix(item['loc'])}{item['msg'].removeprefix('Value error, ')} (given: {item['input']!r})"
+        return f"{item['msg'].removeprefix('Value error, ')} (given: {item['input']!r})"
     close = difflib.get_close_matches(str(item["loc"][-1]), _fields(_model_at(model, item["loc"])), n=1)
-    return f"{_prefix(item['loc'])}there is no such key" + (f"; did you mean {close[0]!r}?" if close else "")
+    return "there is no such key" + (f"; did you mean {close[0]!r}?" if close else "")
 
 
-def _prefix(place: Sequence[int | str]) -> str:
+def _prefix(place: Sequence[int | str], given: Mapping[str, str]) -> str:
+    if place and place[0] in given:
+        return f"{given[str(place[0])]}: "
     return f"{'.'.join(str(part) for part in place)}: " if place else ""
 
 

@@ -53,7 +53,9 @@ def test_shards_and_merge(run, given, tmp_path):
     ("options", "message"),
     [
         (["--methods", "z-ickl"], "did you mean 'z-icl'?"),
-        (["--inference", "sideways"], "inferences.0"),
+        (["--inference", "chanel"], "--inference: Input should be 'direct' or 'channel' (given: 'chanel')"),
+        (["--templates", "tasks"], "--templates: "),
+        (["--k", "0"], "--k: "),
         (["--seeds", "x"], "expected whole numbers"),
         (["--shard", "3/2"], "expected I/N"),
         (["--tasks", "SST3"], "unknown task 'SST3'"),

@@ -19,7 +19,9 @@ from zicl.exceptions import ConfigError
 PAPER_SEEDS = (100, 13, 21, 42, 87)
 PAPER_TASKS = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST5")
 PAPER_METHODS = ("majority", "no-demos", "random-inputs", "naive", "z-icl", "icl-gold", "icl-random")
-Inference = Literal["direct", "channel"]
+# Options are named after the keys, but for these.
+_OPTIONS = {"inferences": "--inference"}
+Inference = Literal["direct", "channel", "both"]
 
 
 class _Strict(BaseModel):
@@ -125,7 +127,8 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
     try:
         return Experiment(**table)
     except ValidationError as error:
-        raise readable(error, Experiment, f"{path}: " if path else "") from error
+        names = {name: _OPTIONS.get(name, f"--{name.replace('_', '-')}") for name in options}
+        raise readable(error, Experiment, f"{path}: " if path else "", names) from error
 
 
 def _resolve_paths(table: dict[str, Any], folder: Path) -> None:
