@@ -29,6 +29,63 @@ def test_evaluate_verify_and_report(run, given, tmp_path):
     assert "Z-ICL" in out
 
 
+def test_a_corpus_is_built_from_its_recipe_once(run, jsonl, encoder_folder, lm_folder, tmp_path):
+    write_task(tmp_path)
+    experiment = tmp_path / "experiment.toml"
+    experiment.write_text(
+        'task_file = "tasks.toml"\nmethods = ["z-icl"]\ninferences = ["channel"]\nseeds = [1]\nexamples = 4\nk = 3\n'
+        f'lm = "{lm_folder}"\n[corpus]\npath = "built.zicl"\nencoder = "{encoder_folder}"\n'
+        f'domains = {{ things = "{jsonl.name}" }}\n'
+    )
+    code, out, err = run("evaluate", experiment, "-o", tmp_path / "first", "--offline", "--json")
+    assert code == 0, err
+    assert json.loads(out)["computed"] == 4
+    assert "embedding" in err
+    built = {path: path.stat().st_mtime_ns for path in (tmp_path / "built.zicl").rglob("*") if path.is_file()}
+    assert json.loads(run("corpus", "info", tmp_path / "built.zicl", "--json")[1])["corpus"]["sentences"] == 30
+    code, out, err = run("evaluate", experiment, "-o", tmp_path / "second", "--offline", "--json")
+    assert code == 0, err
+    assert json.loads(out)["computed"] == 4
+    assert "embedding" not in err
+    assert built == {path: path.stat().st_mtime_ns for path in (tmp_path / "built.zicl").rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("below", [".", "eval"])
+def test_files_are_found_in_a_data_folder(run, corpus, lm_folder, tmp_path, below):
+    task, place = tmp_path / "own.toml", tmp_path / "data" / below / "Days"
+    place.mkdir(parents=True)
+    write_task(place)
+    columns = [json.loads(line) for line in (place / "train.jsonl").read_text().splitlines()]
+    (place / "train.jsonl").unlink()
+    (place / "train.csv").write_text(
+        "id,text,label\n" + "".join(f"{r['id']},{r['text']},{r['label']}\n" for r in columns)
+    )
+    task.write_text('[Days]\nlabels = ["terrible", "great"]\n')
+    chosen = [
+        "--task-file",
+        task,
+        "--corpus",
+        corpus,
+        "--lm",
+        lm_folder,
+        "--k",
+        3,
+        "--methods",
+        "icl-gold",
+        "--offline",
+    ]
+    chosen += ["--seeds", 1, "--inference", "channel", "-o", tmp_path / "r", "--json"]
+    code, _, err = run("evaluate", *chosen)
+    assert code == 2
+    assert "Days" in err
+    code, out, err = run("evaluate", *chosen, "--data-dir", tmp_path / "data")
+    assert code == 0, err
+    assert json.loads(out)["computed"] == 10
+    code, _, err = run("evaluate", *chosen, "--data-dir", tmp_path / "nowhere")
+    assert code == 2
+    assert "--data-dir: there is no folder" in err
+
+
 def test_a_dry_run_computes_nothing(run, given, tmp_path):
     code, out, err = run("evaluate", *given, "--methods", "no-demos,z-icl", "--seeds", "1", "--dry-run", "--json")
     assert code == 0, err

@@ -67,7 +67,7 @@ class ExperimentChoice:
         }
         experiment = read_experiment(self.experiment, {k: v for k, v in given.items() if v not in (None, {})})
         if self.data_dir is None:
-            return experiment
+            return experiment if self.experiment is None else _recipe_below(experiment, self.experiment.parent)
         if not self.data_dir.is_dir():
             raise UsageError(f"--data-dir: there is no folder {self.data_dir}")
         return _in_data_dir(experiment, self.data_dir)
@@ -95,10 +95,16 @@ def _in_data_dir(experiment: Experiment, folder: Path) -> Experiment:
             if path is not None:
                 found[kind][task] = path
     changes: dict[str, Any] = {kind: {**paths, **getattr(experiment, kind)} for kind, paths in found.items()}
-    if experiment.corpus is not None:
-        domains = {name: str(folder / path) for name, path in experiment.corpus.domains.items()}
-        changes["corpus"] = experiment.corpus.model_copy(update={"domains": domains})
-    return experiment.model_copy(update=changes)
+    return _recipe_below(experiment.model_copy(update=changes), folder)
+
+
+def _recipe_below(experiment: Experiment, folder: Path) -> Experiment:
+    """The files of the corpus' recipe count from a folder; public data sets are where they are."""
+    if experiment.corpus is None:
+        return experiment
+    paths = experiment.corpus.domains.items()
+    domains = {name: path if path.startswith("hf:") else str(folder / path) for name, path in paths}
+    return experiment.model_copy(update={"corpus": experiment.corpus.model_copy(update={"domains": domains})})
 
 
 def _find(folder: Path, task: str, name: str) -> str | None:
