@@ -45,13 +45,22 @@ def read_rows(path: str, *, text_column: str = "text", id_column: str | None = N
     return rows
 
 
+def row_name(name: str, number: int) -> str:
+    """How an error names a row: spreadsheets count the header as a row, and here it is not counted.
+
+    >>> row_name("tickets.csv", 3)
+    'tickets.csv, row 3 below the header'
+    """
+    return f"{name}, row {number}" + (" below the header" if detect_format(name) == "csv" else "")
+
+
 def check_distinct(ids: Iterable[str], name: str) -> None:
     """Every id names one row."""
     seen: set[str] = set()
     for number, each in enumerate(ids, start=1):
         if each in seen:
             raise TextError(
-                f"{name}, row {number}: the id {each!r} stands there twice", hint="name a column of unique ids"
+                f"{row_name(name, number)}: the id {each!r} stands there twice", hint="name a column of unique ids"
             )
         seen.add(each)
 
@@ -94,16 +103,16 @@ def _parquet(path: str) -> list[Any]:
 
 
 def _row(record: Any, number: int, path: str, text_column: str, id_column: str | None) -> Row:
-    name = "standard input" if path == "-" else Path(path).name
+    where = row_name("standard input" if path == "-" else Path(path).name, number)
     if not isinstance(record, dict):
-        raise TextError(f"{name}, row {number}: expected an object, found {type(record).__name__}")
+        raise TextError(f"{where}: expected an object, found {type(record).__name__}")
     for option, column in (("--text-column", text_column), ("--id-column", id_column)):
         if column is not None and column not in record:
             raise TextError(
-                f"{name}, row {number}: there is no column {column!r}",
+                f"{where}: there is no column {column!r}",
                 hint=f"name it with {option}; there are: {', '.join(map(str, record))}",
             )
-    text = check_text(record[text_column], f"{name}, row {number}, column {text_column!r},")
+    text = check_text(record[text_column], f"{where}, column {text_column!r},")
     columns = {str(key): value for key, value in record.items()}
     return Row(str(number if id_column is None else record[id_column]), text, columns)
 

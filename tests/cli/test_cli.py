@@ -261,7 +261,7 @@ def test_bad_files_are_named(run, options, tmp_path):
     path = tmp_path / "rows.csv"
     for text, message in [
         ("id,text\n1,fine\n1,again\n", "stands there twice"),
-        ("id,text\n1,fine\n2,\n", "row 2, column 'text', is empty"),
+        ("id,text\n1,fine\n2,\n", "row 2 below the header, column 'text', is empty"),
         ("id,body\n1,fine\n", "there is no column 'text'"),
         ("id,text\n", "holds no rows"),
     ]:

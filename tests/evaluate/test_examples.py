@@ -77,7 +77,7 @@ def test_bad_rows_are_named(tmp_path, change, message):
 def test_bad_files_are_named(tmp_path):
     for missing in ("text", "label"):
         rows = [{k: v for k, v in row.items() if k != missing} for row in ROWS]
-        with pytest.raises(TextError, match=f"x.csv, row 1: there is no column '{missing}'"):
+        with pytest.raises(TextError, match=f"x.csv, row 1 below the header: there is no column '{missing}'"):
             read_examples(TASK, write(tmp_path / "x.csv", rows))
     with pytest.raises(TextError, match="there is no file"):
         read_examples(TASK, tmp_path / "none.csv")

@@ -12,7 +12,7 @@ from zicl._random import rng, stable_hash
 from zicl.corpus.sources import detect_format
 from zicl.evaluate.tasks import Task
 from zicl.exceptions import DownloadError, ModelError, TextError
-from zicl.rows import check_distinct, read_records
+from zicl.rows import check_distinct, read_records, row_name
 from zicl.texts import check_text
 
 Split = Literal["test", "train"]
@@ -136,7 +136,7 @@ def _hub_records(task: Task, split: Split) -> Iterator[tuple[int, Any]]:
 
 
 def _checked(records: Iterable[tuple[int, Any]], columns: _Columns, name: str) -> list[Example]:
-    examples = [_example(record, number, columns, f"{name}, row {number}") for number, record in records]
+    examples = [_example(record, number, columns, row_name(name, number)) for number, record in records]
     if not examples:
         raise TextError(f"{name} holds no rows", hint="check the file")
     check_distinct((example.id for example in examples), name)
