@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zicl.check.sample import allocate, draw
-from zicl.check.sheet import Prediction, read_predictions, read_sheet, write_sheet
+from zicl.check.sheet import Prediction, key_path, read_predictions, read_sheet, write_sheet
 from zicl.exceptions import StorageError, TextError, UsageError
 
 LABELS = ("calm", "stormy", "foggy")
@@ -102,19 +102,25 @@ def test_bad_outputs_are_named(tmp_path, change, message):
         read_predictions(path)
 
 
+def fill(path, **gold):
+    """Write labels into a sheet, by id."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "gold": gold.get(row["id"], row["gold"])} for row in rows)
+
+
 def test_the_sheet_is_written_read_and_kept(tmp_path):
     path = tmp_path / "to_label.csv"
-    odd = Prediction("x", 'Rain, "they" said:\nsnow – ☃', "foggy", 0.123456, ("0.1", "0.2", "0.7"))
+    odd = Prediction("x", 'Rain, "they" said:\nsnow – ☃', "foggy", 0.123456)
     sheet = draw([odd, *predictions(20)], LABELS, 9)
     write_sheet(path, sheet)
-    again = read_sheet(path)
-    assert again.labels == LABELS
-    assert [(row.prediction.text, row.stratum, row.weight) for row in again.rows] == [
-        (row.prediction.text, row.stratum, row.weight) for row in sheet.rows
-    ]
+    assert read_sheet(path) == sheet
     write_sheet(path, sheet)
-    path.write_text(path.read_text(encoding="utf-8").replace(",,calm", ",Stormy ,calm", 1), encoding="utf-8")
-    assert [row.gold for row in read_sheet(path).rows].count("stormy") == 1
+    fill(path, x="Stormy ")
+    assert [row.prediction.id for row in read_sheet(path).rows if row.gold == "stormy"] == ["x"]
     with pytest.raises(StorageError, match="1 labels filled in by hand"):
         write_sheet(path, sheet)
     write_sheet(path, sheet, overwrite=True)
@@ -126,10 +132,38 @@ def test_the_sheet_is_written_read_and_kept(tmp_path):
         write_sheet(tmp_path / "x.jsonl", sheet)
 
 
+def test_the_sheet_shows_nothing_of_the_predictions(tmp_path):
+    path = tmp_path / "to_label.csv"
+    write_sheet(path, draw(predictions(20), LABELS, 9))
+    text = path.read_text(encoding="utf-8-sig")
+    assert text.splitlines()[0] == "id,text,gold"
+    assert not any(label in text for label in LABELS)
+    key_path(path).unlink()
+    with pytest.raises(StorageError, match=r"what zicl predicted .* is not there"):
+        read_sheet(path)
+    key_path(path).write_text("{}")
+    with pytest.raises(StorageError, match="is damaged"):
+        read_sheet(path)
+
+
+def test_rows_are_known_by_id_or_text_and_may_be_taken_out(tmp_path):
+    path = tmp_path / "to_label.csv"
+    same = [Prediction(name, "The same again.", "calm", 0.5) for name in ("03", "04")]
+    write_sheet(path, draw([Prediction("007", "Wind  from\nthe west.", "calm", 0.5), *same], LABELS, 3))
+    # As a spreadsheet program leaves it: the id a number, the white space another, two rows gone.
+    path.write_text("id,text,gold\n7,Wind from the west.,calm\n", encoding="utf-8")
+    assert {row.prediction.id: row.gold for row in read_sheet(path).rows} == {"007": "calm", "03": "", "04": ""}
+    for strange in ("9,Never drawn.,calm", "3,The same again.,calm"):
+        path.write_text(f"id,text,gold\n{strange}\n", encoding="utf-8")
+        with pytest.raises(TextError, match=r"row 1 below the header: the id '.' is none of those that were drawn"):
+            read_sheet(path)
+
+
 def test_unknown_gold_labels_are_named(tmp_path):
     path = tmp_path / "to_label.csv"
     write_sheet(path, draw(predictions(9), LABELS, 9))
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(",,stormy", ",windy,stormy", 1), encoding="utf-8")
-    with pytest.raises(TextError, match=r"row \d \(id r\d\): the label 'windy' .*\n.*calm, stormy, foggy"):
+    fill(path, r4="windy")
+    with pytest.raises(
+        TextError, match=r"row \d below the header \(id r4\): the label 'windy' .*\n.*calm, stormy, foggy"
+    ):
         read_sheet(path)

@@ -1,4 +1,7 @@
-"""The sheet that is labelled by hand: a CSV file with an empty ``gold`` column, written once and read back."""
+"""The sheet that is labelled by hand: a CSV file with an empty ``gold`` column, written once and read back.
+
+What zicl predicted is not in it, as it would sway who labels, but in ``.NAME.key.json`` beside it.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,26 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from zicl._files import write_text
+from zicl._files import read_json, write_json, write_text
 from zicl.exceptions import StorageError, TextError, UsageError
-from zicl.rows import read_rows
+from zicl.rows import Row, read_rows, row_name
 
 _SHARE = "p:"
+_AGAIN = "put back the file that zicl check sample wrote beside the sheet, or draw the sheet again"
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A row of what ``zicl classify`` wrote; ``shares`` are its probabilities by label."""
+    """A row of what ``zicl classify`` wrote."""
 
     id: str
     text: str
     predicted: str
     margin: float
-    shares: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,13 @@ def read_predictions(
     labels = _labels(rows[0].columns, path)
     found = []
     for number, row in enumerate(rows, start=1):
-        found.append(_prediction(row.id, row.text, row.columns, labels, f"{path}, row {number}"))
+        found.append(_prediction(row.id, row.text, row.columns, labels, row_name(str(path), number)))
     return found, labels
+
+
+def key_path(path: Path) -> Path:
+    """The file beside a sheet that holds what was predicted and how the rows were drawn."""
+    return path.with_name(f".{path.name}.key.json")
 
 
 def write_sheet(path: Path, sheet: Sheet, *, overwrite: bool = False) -> None:
@@ -64,43 +72,82 @@ def write_sheet(path: Path, sheet: Sheet, *, overwrite: bool = False) -> None:
         raise UsageError(f"{path}: the sheet is a .csv file", hint="end its name in .csv")
     if path.exists() and not overwrite:
         _check_unlabelled(path)
-    # What the program thinks stands at the far right: a person should read the text first.
-    shares = [f"{_SHARE}{name}" for name in sheet.labels]
-    columns = ["id", "text", "gold", "predicted", "margin", *shares, "stratum", "weight"]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    for row in sheet.rows:
-        one = row.prediction
-        shown = one.shares or ("",) * len(shares)
-        writer.writerow([one.id, one.text, row.gold, one.predicted, one.margin, *shown, row.stratum, repr(row.weight)])
+    writer.writerow(["id", "text", "gold"])
+    writer.writerows([row.prediction.id, row.prediction.text, row.gold] for row in sheet.rows)
+    # Were this stopped half way, a new sheet must not be read with the predictions of an old one.
+    key_path(path).unlink(missing_ok=True)
     # With this mark, spreadsheet programs read the file as UTF-8.
     write_text(path, "\ufeff" + buffer.getvalue())
+    drawn = [{**asdict(row.prediction), "stratum": row.stratum, "weight": row.weight} for row in sheet.rows]
+    write_json(key_path(path), {"labels": sheet.labels, "rows": drawn})
 
 
 def read_sheet(path: Path) -> Sheet:
-    """Read a sheet back; an unknown label in ``gold`` is an error that names the row. Case does not matter."""
-    rows = read_rows(str(path), id_column="id")
-    labels = _labels(rows[0].columns, path)
-    known = {name.casefold(): name for name in labels}
-    if len(known) < len(labels):
-        known = {name: name for name in labels}
-    found = []
+    """Read a sheet back; an unknown label in ``gold`` is an error that names the row. Case does not matter.
+
+    Rows that were taken out of the sheet count as not labelled.
+    """
+    rows = read_rows(str(path))
+    drawn = _read_key(path)
+    known = {name.casefold(): name for name in drawn.labels}
+    if len(known) < len(drawn.labels):
+        known = {name: name for name in drawn.labels}
+    find, gold = _Finder(drawn), dict[str, str]()
     for number, row in enumerate(rows, start=1):
-        where = f"{path}, row {number}"
-        gold = str(_cell(row.columns, "gold", where) or "").strip()
-        if gold and gold not in known and gold.casefold() not in known:
+        where = row_name(str(path), number)
+        given = str(_cell(row.columns, "gold", where) or "").strip()
+        if given and given not in known and given.casefold() not in known:
             raise TextError(
-                f"{where} (id {row.id}): the label {gold!r} in column 'gold' is unknown",
-                hint=f"expected one of: {', '.join(labels)}; or leave it empty",
+                f"{where} (id {row.id}): the label {given!r} in column 'gold' is unknown",
+                hint=f"expected one of: {', '.join(drawn.labels)}; or leave it empty",
             )
-        name = (known.get(gold) or known[gold.casefold()]) if gold else ""
-        weight = _number(row.columns, "weight", where)
-        if weight <= 0:
-            raise TextError(f"{where}: the weight {weight} is not above 0", hint="leave that column as it was written")
-        stratum = str(_cell(row.columns, "stratum", where))
-        found.append(SheetRow(_prediction(row.id, row.text, row.columns, labels, where), stratum, weight, name))
-    return Sheet(labels, tuple(found))
+        gold[find(row, where)] = (known.get(given) or known[given.casefold()]) if given else ""
+    return Sheet(drawn.labels, tuple(replace(row, gold=gold.get(row.prediction.id, "")) for row in drawn.rows))
+
+
+def _read_key(path: Path) -> Sheet:
+    key = key_path(path)
+    if not key.is_file():
+        raise StorageError(f"{key}, which says what zicl predicted for the rows of {path}, is not there", hint=_AGAIN)
+    try:
+        found = read_json(key)
+        rows = []
+        for entry in found["rows"]:
+            one = Prediction(*(entry[name] for name in ("id", "text", "predicted", "margin")))
+            rows.append(SheetRow(one, entry["stratum"], entry["weight"]))
+        return Sheet(tuple(found["labels"]), tuple(rows))
+    except (KeyError, TypeError) as error:
+        raise StorageError(f"{key} is damaged", hint=_AGAIN) from error
+
+
+class _Finder:
+    """Which drawn row a row of the sheet is: by its id, else by its text.
+
+    Spreadsheet programs write ids anew that look like numbers to them: 007 as 7, 12e4 as 120000.
+    """
+
+    def __init__(self, drawn: Sheet) -> None:
+        self._ids = {row.prediction.id for row in drawn.rows}
+        self._texts: dict[str, list[str]] = {}
+        for row in drawn.rows:
+            self._texts.setdefault(_plain(row.prediction.text), []).append(row.prediction.id)
+
+    def __call__(self, row: Row, where: str) -> str:
+        if row.id in self._ids:
+            return row.id
+        like = self._texts.get(_plain(row.text), [])
+        if len(like) != 1:
+            raise TextError(
+                f"{where}: the id {row.id!r} is none of those that were drawn",
+                hint="leave the columns id and text as zicl wrote them",
+            )
+        return like[0]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _check_unlabelled(path: Path) -> None:
@@ -132,8 +179,7 @@ def _prediction(id_: str, text: str, columns: Mapping[str, Any], labels: Sequenc
         raise TextError(
             f"{where}: the predicted label {predicted!r} is unknown", hint=f"there are columns for: {', '.join(labels)}"
         )
-    shares = tuple(columns.get(f"{_SHARE}{name}", "") for name in labels)
-    return Prediction(id_, text, predicted, _number(columns, "margin", where), shares)
+    return Prediction(id_, text, predicted, _number(columns, "margin", where))
 
 
 def _cell(columns: Mapping[str, Any], name: str, where: str) -> Any:

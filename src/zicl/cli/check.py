@@ -35,9 +35,9 @@ def sample(
     id_column: Annotated[str | None, typer.Option(help="The column that names a row. [id]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Lose labels filled in by hand.")] = False,
 ) -> None:
-    """Draw rows to label by hand, spread over predicted labels and margins."""
+    """Draw rows to label by hand, spread over predicted labels and margins; the sheet hides both."""
     from zicl.check.sample import draw
-    from zicl.check.sheet import read_predictions, write_sheet
+    from zicl.check.sheet import key_path, read_predictions, write_sheet
 
     if sheet.resolve() == output.resolve():
         raise UsageError(f"{sheet} is the output itself", hint="choose another file with -o")
@@ -45,6 +45,7 @@ def sample(
     drawn = draw(predictions, labels, rows, seed)
     write_sheet(sheet, drawn, overwrite=overwrite)
     say(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
+    say(f"what zicl predicted is not in it, so as not to sway you, but in {key_path(sheet)}: keep the two together")
     say(f"fill in its column 'gold', then: zicl check score {sheet}")
 
 
