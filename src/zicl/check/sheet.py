@@ -18,7 +18,7 @@ from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.rows import Row, read_rows, row_name
 
 _SHARE = "p:"
-_AGAIN = "put back the file that zicl check sample wrote beside the sheet, or draw the sheet again"
+_AGAIN = "it was written beside the sheet, under its name: move or rename it as the sheet was, or draw the sheet again"
 
 
 @dataclass(frozen=True)
