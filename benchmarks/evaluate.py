@@ -61,7 +61,7 @@ def main() -> None:
 def measure(runner: Any, plain: Any, cell: Any, options: Any) -> tuple[dict[str, float], float]:
     """One method: an example's time as the evaluation runs it, and one full forward per label."""
     examples = runner.world.examples["Snippets"]
-    prompts = runner.prompts(cell, examples)[: options.plain]
+    prompts = [prompt for way in runner.prompts(cell, examples) for prompt in way][: options.plain]
     ours, peers = [], []
     for _ in range(2):
         runner.world.lm._last_prefix = None

@@ -1,8 +1,8 @@
-"""A classifier as a small readable folder: no pickle, nothing learned, everything checked on loading.
+"""A classifier as a small readable folder: no pickle, everything checked on loading.
 
 tickets.zicl-clf/
   labels.toml        labels, words, synonyms, descriptions
-  classifier.json    settings, the model's name and hash, the corpus' path and hash
+  classifier.json    settings, the model's name and hash, the corpus' path and hash, and what was learned from texts
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from zicl import __version__
 from zicl._files import read_json, write_json, write_text, writing
 from zicl.classify import ZICLClassifier
-from zicl.config import Labelling, PromptSettings, Retrieval, Scoring
+from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring
 from zicl.demos.labels import read_labels
 from zicl.exceptions import (
     CorpusDamagedError,
@@ -27,12 +27,19 @@ from zicl.exceptions import (
     StorageError,
     UsageError,
 )
+from zicl.fitted import Fitted
 from zicl.lm.base import LanguageModel
 from zicl.retrieve.index import Index
 
 FORMAT = 1
 LABELS, CLASSIFIER = "labels.toml", "classifier.json"
-_SETTINGS = {"retrieval": Retrieval, "labelling": Labelling, "prompt": PromptSettings, "scoring": Scoring}
+_SETTINGS = {
+    "retrieval": Retrieval,
+    "labelling": Labelling,
+    "prompt": PromptSettings,
+    "scoring": Scoring,
+    "calibration": Calibration,
+}
 
 
 def save(classifier: ZICLClassifier, path: str | Path) -> Path:
@@ -82,6 +89,7 @@ def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:
         "method": classifier.method,
         "seed": classifier.seed,
         "settings": {name: value.model_dump() for name, value in classifier.settings_.items()},
+        "fitted": classifier.fitted_.to_dict(),
     }
 
 
@@ -101,6 +109,7 @@ def load(
     content = _read(folder)
     try:
         settings = {name: _SETTINGS[name](**_tuples(value)) for name, value in content["settings"].items()}
+        fitted = Fitted.of(content["fitted"]) if "fitted" in content else Fitted()
     except (ValidationError, KeyError) as error:
         raise UsageError(
             f"{folder / CLASSIFIER}: {error}", hint="it was edited, or written by another version of zicl"
@@ -112,8 +121,9 @@ def load(
         method=content["method"],
         seed=content["seed"],
         offline=offline,
+        calibrate=settings.pop("calibration", None),
         **settings,
-    ).fit()
+    )._restore(fitted)
     if lm is None and classifier.lm_.identity != content["lm"]["identity"]:
         raise ModelError(
             f"the language model {content['lm']['name']} is not the one {folder.name} was saved with",

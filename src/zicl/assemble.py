@@ -1,28 +1,39 @@
-"""From settings to a pipeline that runs."""
+"""From settings to what runs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
-from zicl.config import Labelling, PromptSettings, Retrieval, Scoring
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl.calibrate.probes import make_probes
+from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring
 from zicl.demos import labeler as labelers
 from zicl.demos.labels import Labels
-from zicl.demos.prompt import Limits, PromptBuilder
+from zicl.demos.prompt import Inference, Limits, PromptBuilder
 from zicl.demos.synonyms import complete_synonyms, paper_table, random_unigrams
 from zicl.demos.template import Template, get_template
+from zicl.ensemble import Ensemble
 from zicl.lm.base import LanguageModel
+from zicl.opinion import Opinion
 from zicl.pipeline import Pipeline
 from zicl.retrieve.base import RETRIEVERS, Retriever
+from zicl.retrieve.clusters import Clusters
 from zicl.retrieve.index import Searchable
+from zicl.self_labels import SelfLabels
 
 
 class Settings(NamedTuple):
-    """All settings of a pipeline."""
+    """All settings of a classifier."""
 
     retrieval: Retrieval
     labelling: Labelling
     prompt: PromptSettings
     scoring: Scoring
+    calibration: Calibration = Calibration()
 
 
 def assemble(
@@ -34,27 +45,50 @@ def assemble(
     seed: int = 0,
     offline: bool = False,
     labeler: labelers.Labeler | None = None,
-) -> Pipeline:
-    """The pipeline of these settings, checked; ``labeler`` takes the place of the random labels."""
-    retrieval, labelling, prompt, scoring = settings
-    builder = prompt_builder(pick_template(prompt.template, labels), lm, prompt, scoring)
-    # Labels that cannot be told apart, or leave no room, are found now and not at the first text.
-    builder.build("x", [], labels.words)
+    clusters: Clusters | None = None,
+    embed: Callable[[str], NDArray[np.float32]] | None = None,
+) -> Ensemble:
+    """What these settings describe, checked; ``labeler`` takes the place of the random labels.
+
+    ``embed`` is asked for the encoder's opinion where there is no index.
+    """
+    retrieval, labelling, prompt, scoring, calibration = settings
+    template = pick_template(prompt.template, labels)
+    probes = make_probes(calibration, k=retrieval.k, bare_line=bool(template.input_line("")))
+    inferences: tuple[Inference, ...] = ("channel", "direct") if scoring.inference == "both" else (scoring.inference,)
+    builders = [prompt_builder(template, lm, prompt, inference) for inference in inferences]
+    for builder in builders:
+        # Labels that cannot be told apart, or leave no room, are found now and not at the first text.
+        builder.build("x", [], labels.words)
     if index is not None and labelling.words == "synonyms":
         labels = complete_synonyms(labels, encoder=lambda: index.encoder, lm=lm, offline=offline)
-    if labeler is None and retrieval.k:
-        labeler = _random_labels(labels, labelling, seed, offline=offline)
-    return Pipeline(
+    base = Pipeline(
         labels=labels,
-        builder=builder,
+        builder=builders[0],
         lm=lm,
-        scoring=scoring,
+        scoring=scoring.model_copy(update={"inference": inferences[0]}),
         k=retrieval.k,
         seed=seed,
         index=index,
         retriever=make_retriever(retrieval) if retrieval.k else None,
-        labeler=labeler if retrieval.k else None,
+        clusters=clusters,
+        probes=probes,
     )
+    if retrieval.k and labeler is None:
+        labeler = _labeler(base, labelling, offline=offline)
+    pipelines = tuple(
+        replace(
+            base,
+            builder=builder,
+            scoring=scoring.model_copy(update={"inference": builder.inference}),
+            labeler=labeler if retrieval.k else None,
+            assignment=assignment,
+        )
+        for builder in builders
+        for assignment in range(labelling.assignments if retrieval.k else 1)
+    )
+    embed = embed if index is None else index.embed
+    return Ensemble(pipelines, Opinion.on(labels, embed) if scoring.encoder and embed else None)
 
 
 def make_retriever(settings: Retrieval) -> Retriever:
@@ -66,13 +100,15 @@ def make_retriever(settings: Retrieval) -> Retriever:
     return made
 
 
-def prompt_builder(template: Template, lm: LanguageModel, prompt: PromptSettings, scoring: Scoring) -> PromptBuilder:
+def prompt_builder(
+    template: Template, lm: LanguageModel, prompt: PromptSettings, inference: Inference
+) -> PromptBuilder:
     """Writes prompts for one model, template and inference."""
     bos = lm.adds_bos if prompt.bos == "auto" else prompt.bos == "on"
     return PromptBuilder(
         tokenizer=lm.tokenizer,
         template=template,
-        inference=scoring.inference,
+        inference=inference,
         limits=Limits(prompt.tokens_per_demo, prompt.tokens_all_demos, prompt.tokens_input),
         context=lm.context,
         bos=bos,
@@ -88,9 +124,20 @@ def pick_template(template: str | tuple[str, str], labels: Labels) -> Template:
     return get_template(template)
 
 
+def _labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> labelers.Labeler:
+    """What labels the demonstrations."""
+    drawn = _random_labels(base.labels, labelling, base.seed, offline=offline)
+    if labelling.source == "random" or base.index is None:
+        return drawn
+    zero_shot = replace(base, k=0, index=None, retriever=None, clusters=None, probes=None)
+    return SelfLabels(drawn.words, zero_shot, base.index)
+
+
 def _random_labels(labels: Labels, labelling: Labelling, seed: int, *, offline: bool) -> labelers.RandomLabels:
     if labelling.words == "original":
-        return labelers.original(labels)
-    if labelling.words == "random-words":
-        return labelers.random_words(labels, random_unigrams(offline=offline), seed)
-    return labelers.synonyms(labels)
+        words = labelers.original(labels)
+    elif labelling.words == "random-words":
+        words = labelers.random_words(labels, random_unigrams(offline=offline), seed)
+    else:
+        words = labelers.synonyms(labels)
+    return labelers.RandomLabels(words, balanced=labelling.balanced)

@@ -14,14 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from zicl._progress import Report, silent
 from zicl.assemble import Settings, assemble
-from zicl.config import Labelling, PromptSettings, Retrieval, Scoring, get_method
+from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring, get_method
 from zicl.demos.labels import Labels
+from zicl.ensemble import Ensemble
 from zicl.exceptions import ConfigError, LabelError
 from zicl.explain import Explanation
+from zicl.fitted import Fitted
 from zicl.lm.base import LanguageModel, Progress
 from zicl.lm.load import DEFAULT_LM, load_lm
+from zicl.priors import fit_priors, learns_priors, shares, with_given_priors, with_shares
 from zicl.results import Result
-from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder
+from zicl.retrieve.clusters import Clusters, fit_clusters
+from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, embedding, load_encoder
 from zicl.retrieve.index import Index
 from zicl.retrieve.joint import JointIndex
 from zicl.retrieve.texts import index_texts
@@ -42,6 +46,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     lm : a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, or a loaded language model
     method : "z-icl" (the paper's), "naive", "random-inputs" or "no-demos"
     retrieval, labelling, prompt, scoring : settings; what is set in them changes the method's and the defaults
+    calibrate : "batch", "contextual", "domain", "pmi", or a ``Calibration`` with more settings
     seed : decides every random draw, together with the text itself
     offline : reach no network
 
@@ -50,10 +55,11 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : label names, sorted, the order of all columns
     labels_ : the labels with the synonyms in use
     settings_ : the settings in use, the method's and the defaults included
-    pipeline_ : what runs
+    ensemble_ : what runs; ``pipeline_`` is the part of it whose prompt is shown
+    fitted_ : what was learned from the texts given to ``fit``: label shares and clusters, frozen
 
-    ``predict_proba`` is the softmax of ``decision_function`` (raw log-likelihoods, one column a label,
-    also for two labels) under a uniform prior, and is not calibrated.
+    ``predict_proba`` is the softmax of ``decision_function`` (one column a label, also for two labels: raw
+    log-likelihoods, unless calibration or several terms change them) under a uniform prior.
 
     """
 
@@ -68,6 +74,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labelling: Labelling | None = None,
         prompt: PromptSettings | None = None,
         scoring: Scoring | None = None,
+        calibrate: str | Calibration | None = None,
         seed: int = 0,
         offline: bool = False,
     ) -> None:
@@ -79,6 +86,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.labelling = labelling
         self.prompt = prompt
         self.scoring = scoring
+        self.calibrate = calibrate
         self.seed = seed
         self.offline = offline
 
@@ -96,43 +104,87 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         index = index_texts(check_texts(texts), encoder=encoder, offline=settings.get("offline", False), report=report)
         return cls(index, labels, **settings)
 
-    # -- fitting: load and check, learn nothing -------------------------------------------------------
+    # -- fitting: load and check; of texts only what the settings ask for is learned ------------------
 
     def fit(self, X: Iterable[str] | None = None, y: Iterable[str] | None = None) -> ZICLClassifier:
-        """Load everything and check it. ``y`` is only checked; ``X`` is used only if the settings say so."""
+        """Load everything and check it. ``y`` is only checked; ``X`` is used only if the settings say so.
+
+        Settings that do: batch calibration without given priors (the labels' shares), ``retrieval.share`` (clusters
+        that share demonstrations) and ``retrieval.include_fit_texts``.
+        """
+        texts = None if X is None else check_texts(X)
         if self.labels is None:
             raise LabelError("no labels were given", hint='ZICLClassifier(index, labels=["terrible", "great"])')
         labels = Labels.of(self.labels)
         if y is not None:
             _check_targets(y, labels)
+        settings = self._settings()
+        learned = "batch calibration" if learns_priors(settings.calibration) else ""
+        learned = "sharing demonstrations" if settings.retrieval.share > 1 else learned
+        if learned and texts is None:
+            raise ConfigError(
+                f"{learned} is fitted on texts, and fit() was given none",
+                hint="fit(texts) with the texts to be labelled, or like ones; a shell user names --fit FILE",
+            )
+        ensemble, middles = self._assemble(labels, settings, texts)
+        if texts is not None:
+            ensemble = fit_priors(ensemble, settings.calibration, texts, self.seed)
+        return self._keep(settings, ensemble, Fitted(shares(ensemble), middles))
+
+    def _restore(self, fitted: Fitted) -> ZICLClassifier:
+        """Load everything, with what was learned before."""
+        settings = self._settings()
+        ensemble, _ = self._assemble(Labels.of(self.labels), settings, None, fitted)
+        return self._keep(settings, with_shares(ensemble, fitted.priors), fitted)
+
+    def _settings(self) -> Settings:
+        """The method's settings with what was set over them."""
         preset = get_method(self.method)
-        retrieval = self.retrieval.over(preset.retrieval) if self.retrieval else preset.retrieval
-        labelling = self.labelling.over(preset.labelling) if self.labelling else preset.labelling
-        prompt, scoring = self.prompt or PromptSettings(), self.scoring or Scoring()
-        index = self._open_index(retrieval, X)
-        lm = self._load_lm(scoring)
-        self.pipeline_ = assemble(
+        calibrate = Calibration(method=self.calibrate) if isinstance(self.calibrate, str) else self.calibrate
+        return Settings(
+            self.retrieval.over(preset.retrieval) if self.retrieval else preset.retrieval,
+            self.labelling.over(preset.labelling) if self.labelling else preset.labelling,
+            self.prompt or PromptSettings(),
+            self.scoring.over(preset.scoring) if self.scoring else preset.scoring,
+            calibrate.over(preset.calibration) if calibrate else preset.calibration,
+        )
+
+    def _assemble(
+        self, labels: Labels, settings: Settings, texts: Sequence[str] | None, fitted: Fitted | None = None
+    ) -> tuple[Ensemble, tuple[str, ...]]:
+        """What runs, and the texts in the middle of its clusters."""
+        self.index_ = index = self._open_index(settings.retrieval, texts)
+        self.lm_ = self._load_lm(settings.scoring)
+        share, clusters, embed = settings.retrieval.share, None, None
+        if index is not None and share > 1:
+            if fitted is not None:
+                clusters = Clusters.around(fitted.middles, index.embed)
+            elif texts is not None:
+                clusters = fit_clusters(texts, index.embed, share, self.seed)
+        if index is None and settings.scoring.encoder:
+            embed = embedding(load_encoder(DEFAULT_ENCODER, offline=self.offline))
+        ensemble = assemble(
             labels,
-            lm,
+            self.lm_,
             index,
-            Settings(retrieval, labelling, prompt, scoring),
+            settings,
             seed=self.seed,
             offline=self.offline,
+            clusters=clusters,
+            embed=embed,
         )
-        labels, template = self.pipeline_.labels, self.pipeline_.builder.template
-        prompt = prompt.model_copy(update={"template": (template.input, template.label)})
-        self.labels_ = labels
-        self.index_, self.lm_ = index, lm
-        self.settings_ = {
-            "retrieval": retrieval,
-            "labelling": labelling,
-            "prompt": prompt,
-            "scoring": scoring,
-        }
-        self.classes_ = np.array(sorted(labels.names), dtype=object)
+        return with_given_priors(ensemble, settings.calibration), clusters.texts if clusters else ()
+
+    def _keep(self, settings: Settings, ensemble: Ensemble, fitted: Fitted) -> ZICLClassifier:
+        self.ensemble_, self.pipeline_, self.fitted_ = ensemble, ensemble.main, fitted
+        template = self.pipeline_.builder.template
+        prompt = settings.prompt.model_copy(update={"template": (template.input, template.label)})
+        self.labels_ = ensemble.labels
+        self.settings_ = settings._replace(prompt=prompt)._asdict()
+        self.classes_ = np.array(sorted(self.labels_.names), dtype=object)
         return self
 
-    def _open_index(self, retrieval: Retrieval, texts: Iterable[str] | None) -> Searchable | None:
+    def _open_index(self, retrieval: Retrieval, texts: Sequence[str] | None) -> Searchable | None:
         if retrieval.k == 0:
             return None
         if self.index is None:
@@ -142,7 +194,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         index = self.index if isinstance(self.index, Index) else _opened(Path(self.index), self.offline)
         if retrieval.include_fit_texts and texts is not None:
-            return JointIndex(index, index_texts(check_texts(texts), encoder=index.encoder, keep=False))
+            return JointIndex(index, index_texts(texts, encoder=index.encoder, keep=False))
         return index
 
     def _load_lm(self, scoring: Scoring) -> LanguageModel:
@@ -155,14 +207,14 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def classify(self, X: Iterable[str], progress: Progress | None = None) -> list[Result]:
         """Results with scores, demonstrations and prompts, in the order of ``X``."""
         check_is_fitted(self, "pipeline_")
-        return self.pipeline_.run(check_texts(X), progress)
+        return self.ensemble_.run(check_texts(X), progress)
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:
-        """Log-likelihoods, one row a text, one column a label in the order of ``classes_``."""
+        """What is compared, one row a text, one column a label in the order of ``classes_``."""
         return self._columns([{s.label: s.value for s in result.scores} for result in self.classify(X)])
 
     def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
-        """Softmax of ``decision_function`` over the labels. Not calibrated."""
+        """Softmax of ``decision_function`` over the labels."""
         return self._columns([result.probabilities for result in self.classify(X)])
 
     def predict(self, X: Iterable[str]) -> NDArray[np.object_]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from zicl.calibrate.probes import Probes
+from zicl.calibrate.scores import log_prior
 from zicl.config import Scoring
 from zicl.demos.labeler import Drawn, Labeler
 from zicl.demos.labels import Labels
@@ -14,6 +16,7 @@ from zicl.demos.prompt import Demonstration, PromptBuilder
 from zicl.lm.base import BranchScores, LanguageModel, Progress
 from zicl.results import LabelScore, Prepared, Result, Shown
 from zicl.retrieve.base import Query, Retrieved, Retriever
+from zicl.retrieve.clusters import Clusters
 from zicl.retrieve.index import Searchable
 from zicl.retrieve.random import SHARED_ITEM
 
@@ -22,7 +25,11 @@ _REMEMBERED = 65_536
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Everything that was chosen, ready to run. No text's result depends on another text."""
+    """One way to ask about a text, with everything that was chosen. No text's result depends on another text.
+
+    ``assignment`` numbers the draws of labels for the same demonstrations; inputs of one of the ``clusters`` share
+    their demonstrations and labels; ``probes`` are scored beside each text and taken off its scores.
+    """
 
     labels: Labels
     builder: PromptBuilder
@@ -33,50 +40,84 @@ class Pipeline:
     index: Searchable | None = None
     retriever: Retriever | None = None
     labeler: Labeler | None = None
+    assignment: int = 0
+    clusters: Clusters | None = None
+    probes: Probes | None = None
 
     def run(self, texts: Sequence[str], progress: Progress | None = None) -> list[Result]:
         """Classify texts, in their order."""
         prepared = [self.prepare(text) for text in texts]
         scores = self.lm.score([item.prompt for item in prepared], progress)
-        return [
-            Result(item, label_scores(self.labels, score, self.scoring.reduce))
-            for item, score in zip(prepared, scores, strict=True)
+        return [self.result(item, score) for item, score in zip(prepared, scores, strict=True)]
+
+    def result(self, prepared: Prepared, scores: BranchScores) -> Result:
+        """What the scores of a prompt's branches say; what the probes got is taken off."""
+        count, reduce = len(self.labels), self.scoring.reduce
+        own = label_scores(self.labels, scores[:count], reduce)
+        if not prepared.prompt.probes:
+            return Result(prepared, own)
+        probes = [
+            label_scores(self.labels, scores[start : start + count], reduce)
+            for start in range(count, len(scores), count)
         ]
+        base = log_prior(np.array([[score.value for score in row] for row in probes]))
+        calibrated = tuple(replace(s, value=s.value - float(b)) for s, b in zip(own, base, strict=True))
+        return Result(prepared, calibrated, probes=tuple(tuple(s.log_likelihood for s in row) for row in probes))
 
     def prepare(self, text: str) -> Prepared:
         """The demonstrations and the prompt of one text."""
         text = text.strip()
         shown = self._demonstrations(text)
-        prompt = self.builder.build(text, [Demonstration(s.sentence.text, s.words) for s in shown], self.labels.words)
-        return Prepared(text, tuple(_mark_kept(shown, prompt.dropped)), prompt)
+        probes: list[str] = []
+        if self.probes is not None:
+            probes = self.probes.inputs([s.sentence.text for s in shown], self.seed, self._item(text))
+        demos = [Demonstration(s.sentence.text, s.words) for s in shown]
+        prompt = self.builder.build(text, demos, self.labels.words, probes)
+        return Prepared(text, tuple(_mark_kept(shown, prompt.dropped)), prompt, self.assignment)
 
     def retrieve(self, text: str) -> list[Retrieved]:
         """The rows for one text, nearest first."""
         if self.k == 0 or self.index is None or self.retriever is None:
             return []
-        query, memory = Query(text, self.seed), self.index.found
-        key = (self.retriever, query, self.k)
+        candidates = self.k if self.labeler is None else self.k * self.labeler.candidates
+        query, memory = self._query(text), self.index.found
+        key = (self.retriever, query, candidates)
         if key not in memory:
             if len(memory) >= _REMEMBERED:
                 memory.pop(next(iter(memory)))
-            memory[key] = self.retriever.retrieve(self.index, query, self.k)
+            memory[key] = self.retriever.retrieve(self.index, query, candidates)
         found: list[Retrieved] = memory[key]
         return found
+
+    def _query(self, text: str) -> Query:
+        if self.clusters is None or self.index is None:
+            return Query(text, self.seed)
+        middle = self.clusters.nearest(self.index.embed(text))
+        return Query(text, self.seed, middle, middle)
+
+    def _item(self, text: str) -> str:
+        """What the draws for a text are derived from: those that share demonstrations share their labels."""
+        return SHARED_ITEM if getattr(self.retriever, "shared", False) else self._query(text).key
 
     def _demonstrations(self, text: str) -> list[Shown]:
         """Farthest first: the nearest demonstration stands next to the test input."""
         found = self.retrieve(text)
         if not found or self.labeler is None or self.index is None:
             return []
-        # Random inputs share one draw of labels, as they share their sentences.
-        key = SHARED_ITEM if getattr(self.retriever, "shared", False) else text
+        key = self._item(text) if self.assignment == 0 else f"{self._item(text)} #{self.assignment}"
         labels = self.labeler.label([item.row for item in found], self.seed, key)
-        return [self._shown(item, label) for item, label in zip(found, labels, strict=True)][::-1]
+        chosen = sorted(_surest(labels, self.k))
+        return [self._shown(found[n], labels[n]) for n in chosen][::-1]
 
     def _shown(self, item: Retrieved, drawn: Drawn) -> Shown:
         assert self.index is not None
         nearest = None if item.nearest is None else self.index.sentence(item.nearest)
         return Shown(self.index.sentence(item.row), nearest, item.similarity, drawn.label, drawn.words)
+
+
+def _surest(labels: Sequence[Drawn], k: int) -> list[int]:
+    """The k surest labels; the nearer of two alike. Labels that were drawn are all alike."""
+    return sorted(range(len(labels)), key=lambda n: -(labels[n].confidence or 0.0))[:k]
 
 
 def label_scores(labels: Labels, scores: BranchScores, reduce: str) -> tuple[LabelScore, ...]:

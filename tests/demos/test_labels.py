@@ -91,7 +91,7 @@ LABELS = Labels.of({"great": ["good", "fine"], "terrible": "bad"})
 
 
 def test_every_synonym_is_shown_sometimes_and_no_original():
-    words = {drawn.words for drawn in labeler.synonyms(LABELS).label(range(200), 0, "x")}
+    words = {drawn.words for drawn in labeler.RandomLabels(labeler.synonyms(LABELS)).label(range(200), 0, "x")}
     assert words == {"good", "fine", "bad"}
 
 
@@ -102,21 +102,25 @@ def test_missing_synonyms_are_all_named():
 
 @given(st.integers(0, 5), st.text(), st.integers(1, 20))
 def test_nearer_demonstrations_keep_their_labels_when_k_grows(seed, key, k):
-    drawer = labeler.original(LABELS)
+    drawer = labeler.RandomLabels(labeler.original(LABELS))
     assert drawer.label(range(k), seed, key) == drawer.label(range(20), seed, key)[:k]
 
 
 def test_labels_are_drawn_uniformly():
-    drawn = [d.label for key in range(300) for d in labeler.original(LABELS).label(range(4), 0, str(key))]
+    drawn = [
+        d.label
+        for key in range(300)
+        for d in labeler.RandomLabels(labeler.original(LABELS)).label(range(4), 0, str(key))
+    ]
     assert 0.45 < drawn.count("great") / len(drawn) < 0.55
 
 
 def test_random_words_are_one_to_one_and_one_map_a_seed():
     words = [f"word{n}" for n in range(50)] + ["great"]
-    maps = [labeler.random_words(LABELS, words, seed).words for seed in range(20)]
+    maps = [labeler.random_words(LABELS, words, seed) for seed in range(20)]
     assert all(len({shown for (shown,) in m.values()}) == 2 for m in maps)
     assert all(("great",) not in m.values() for m in maps)
-    assert maps[0] == labeler.random_words(LABELS, words, 0).words
+    assert maps[0] == labeler.random_words(LABELS, words, 0)
     assert len({tuple(m.values()) for m in maps}) > 10
 
 

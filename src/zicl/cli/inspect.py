@@ -44,16 +44,18 @@ def prompt(
         report("loading the models", 0, None)
         pipeline = choice.classifier().pipeline_
         built = pipeline.prepare(text).prompt
+    names = list(pipeline.labels.names)
+    names += [f"{name}, input {number} without content" for number in range(1, built.probes + 1) for name in names]
     if json_output:
         branches = [
             {
-                "label": label.name,
+                "label": name,
                 "given": b.given.text,
                 "scored": b.scored.text,
                 "given_tokens": b.given.tokens,
                 "scored_tokens": b.scored.tokens,
             }
-            for label, b in zip(pipeline.labels, built.branches, strict=True)
+            for name, b in zip(names, built.branches, strict=True)
         ]
         shared = built.prefix + built.stem
         typer.echo(
@@ -64,8 +66,8 @@ def prompt(
         )
         return
     typer.echo((built.prefix + built.stem).text)
-    for label, branch in zip(pipeline.labels, built.branches, strict=True):
-        typer.echo(f"──── {label.name}: {len(branch.scored)} scored tokens")
+    for name, branch in zip(names, built.branches, strict=True):
+        typer.echo(f"──── {name}: {len(branch.scored)} scored tokens")
         typer.echo(f"{branch.given.text}[{branch.scored.text}]")
 
 

@@ -46,7 +46,10 @@ class Branch:
 
 @dataclass(frozen=True)
 class Prompt:
-    """The tree. ``prefix`` holds the demonstrations, ``stem`` what else all branches share."""
+    """The tree. ``prefix`` holds the demonstrations, ``stem`` what else all branches share.
+
+    Behind the labels' branches stand those of ``probes`` inputs without content, as many each.
+    """
 
     prefix: Segment
     stem: Segment
@@ -55,6 +58,7 @@ class Prompt:
     dropped: int = 0
     demos_cut: int = 0
     input_cut: bool = False
+    probes: int = 0
 
     def text(self, branch: int) -> str:
         """The whole text of one label's prompt."""
@@ -86,13 +90,16 @@ class PromptBuilder:
     context: int | None = None
     bos: bool = False
 
-    def build(self, text: str, demos: Sequence[Demonstration], words: Sequence[str]) -> Prompt:
-        """The prompt for ``text`` with ``demos`` (farthest first) and one branch for each of ``words``."""
+    def build(
+        self, text: str, demos: Sequence[Demonstration], words: Sequence[str], probes: Sequence[str] = ()
+    ) -> Prompt:
+        """The prompt for ``text`` with ``demos`` (farthest first), and for it and each probe a branch a word."""
         start = self._start()
         first = not demos
         input_text, input_cut = self._shorten_input(text, words)
-        stem, branches = self._branches(input_text, words, first=first)
-        check_distinct(branches, words, self.inference)
+        inputs = [input_text, *(self._shorten_input(probe, words)[0] for probe in probes)]
+        stem, branches = self._branches(inputs, words, first=first)
+        check_distinct(branches[: len(words)], words, self.inference)
 
         blocks, demos_cut = self._demo_blocks(demos)
         room = self.limits.all_demos
@@ -101,11 +108,12 @@ class PromptBuilder:
         kept = _drop_farthest(blocks, room)
         if demos and not kept:
             # Without demonstrations the test input opens the prompt and has no separator before it.
-            stem, branches = self._branches(input_text, words, first=True)
+            stem, branches = self._branches(inputs, words, first=True)
         prefix = start
         for number, (opening, following) in enumerate(kept):
             prefix = prefix + (opening if number == 0 else following)
-        return Prompt(prefix, stem, branches, len(kept), len(blocks) - len(kept), demos_cut, input_cut)
+        dropped = len(blocks) - len(kept)
+        return Prompt(prefix, stem, branches, len(kept), dropped, demos_cut, input_cut, len(probes))
 
     def _start(self) -> Segment:
         if not self.bos:
@@ -120,16 +128,20 @@ class PromptBuilder:
     def _line(self, before: str, text: str) -> Segment:
         return segment(self.tokenizer, before + text)
 
-    def _branches(self, text: str, words: Sequence[str], *, first: bool) -> tuple[Segment, tuple[Branch, ...]]:
+    def _branches(
+        self, inputs: Sequence[str], words: Sequence[str], *, first: bool
+    ) -> tuple[Segment, tuple[Branch, ...]]:
         before = "" if first else self.template.separator
         joint = self.template.joint
         if self.inference == "direct":
-            stem = self._line(before, self.template.input_line(text))
+            stems = [self._line(before, self.template.input_line(text)) for text in inputs]
             lines = [self._line(joint, self.template.label_line(word)) for word in words]
-            return stem, tuple(Branch(EMPTY, line) for line in lines)
-        scored = self._line(joint, self.template.input_line(text))
+            if len(stems) == 1:
+                return stems[0], tuple(Branch(EMPTY, line) for line in lines)
+            return EMPTY, tuple(Branch(stem, line) for stem in stems for line in lines)
         lines = [self._line(before, self.template.label_line(word)) for word in words]
-        return EMPTY, tuple(Branch(line, scored) for line in lines)
+        scored = [self._line(joint, self.template.input_line(text)) for text in inputs]
+        return EMPTY, tuple(Branch(line, text) for text in scored for line in lines)
 
     def _shorten_input(self, text: str, words: Sequence[str]) -> tuple[str, bool]:
         limit = self.limits.input

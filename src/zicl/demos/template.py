@@ -42,8 +42,8 @@ class Template:
                 raise ConfigError(f"the template's {name} {text!r} must be white space, e.g. a newline")
 
     def input_line(self, text: str) -> str:
-        """The input's line."""
-        return self.input.replace("{input}", text)
+        """The input's line; for an empty text the template's own words."""
+        return self.input.replace("{input}", text).strip()
 
     def label_line(self, words: str) -> str:
         """The label's line."""

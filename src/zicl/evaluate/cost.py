@@ -99,7 +99,7 @@ class Estimate:
 def estimate(runner: Runner, done: set[tuple[str, str]]) -> Estimate:
     """Write a few prompts of each kind of cell, count their tokens, and time ten of them."""
     world = runner.world
-    sampled: dict[tuple[str, ...], list[Prompt]] = {}
+    sampled: dict[tuple[str, ...], list[list[Prompt]]] = {}
     examples, tokens = dict[str, int](), dict[str, int]()
     for cell in cells(world.experiment):
         rows = world.examples[cell.task]
@@ -110,8 +110,8 @@ def estimate(runner: Runner, done: set[tuple[str, str]]) -> Estimate:
         if kind not in sampled:
             sampled[kind] = runner.prompts(cell, rows[:: max(1, len(rows) // _PER_CELL)][:_PER_CELL])
         examples[cell.key] = left
-        tokens[cell.key] = forward_tokens(sampled[kind], left)
-    probed = [prompts[0] for prompts in sampled.values() if prompts]
+        tokens[cell.key] = sum(forward_tokens(prompts, left) for prompts in sampled[kind])
+    probed = [prompts[0] for ways in sampled.values() for prompts in ways]
     probed = probed[:: max(1, len(probed) // _PROBED)][:_PROBED]
     if not probed:
         return Estimate(examples, tokens, 0.0)

@@ -21,7 +21,7 @@ PAPER_TASKS = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST
 PAPER_METHODS = ("majority", "no-demos", "random-inputs", "naive", "z-icl", "icl-gold", "icl-random")
 # Options are named after the keys, but for these.
 _OPTIONS = {"inferences": "--inference"}
-Inference = Literal["direct", "channel"]
+Inference = Literal["direct", "channel", "both"]
 
 
 class _Strict(BaseModel):

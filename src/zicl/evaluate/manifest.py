@@ -75,6 +75,8 @@ def _cell(world: World, cell: Cell) -> dict[str, Any]:
         "reduce": world.experiment.scoring.reduce,
         "k": world.experiment.k,
         "batch": world.experiment.batch,
+        # Clusters are fitted on these examples, and so the rows depend on which they are.
+        "clustered": data_hash(world.examples[cell.task]) if method.retrieval.share > 1 else None,
         "examples": len(world.examples[cell.task]),
     }
 

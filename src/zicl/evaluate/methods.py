@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from zicl._registry import did_you_mean
 from zicl.config import METHODS as ZERO_SHOT
-from zicl.config import Labelling, Retrieval
+from zicl.config import Calibration, Labelling, Retrieval
 from zicl.exceptions import ConfigError
 
 Kind = Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"]
@@ -31,6 +31,10 @@ class Method(BaseModel):
     labels: Literal["random", "gold"] = "random"
     retrieval: Retrieval = Retrieval()
     labelling: Labelling = Labelling(words="original")
+    # Batch calibration is fitted on all rows of a cell, and so by the report; the rows are those without it.
+    calibration: Calibration = Calibration()
+    # The encoder's opinion as one more term.
+    encoder: bool = False
 
     @model_validator(mode="after")
     def _possible(self) -> Method:
@@ -38,6 +42,10 @@ class Method(BaseModel):
             raise ValueError("gold labels need demos = 'train': raw text has no labels")
         if self.demos == "train" and self.retrieval.method in ("physical", "domain-random"):
             raise ValueError("training examples have no neighbours or domains: use random, nearest or diverse")
+        if self.demos == "train" and (self.retrieval.share > 1 or self.labelling.source == "self"):
+            raise ValueError("shared demonstrations and the model's own labels are for raw text: demos = 'corpus'")
+        if self.calibration.priors is not None:
+            raise ValueError("an experiment fits its priors: leave them out")
         return self
 
     @property
@@ -75,7 +83,13 @@ def _icl(title: str, labels: Literal["random", "gold"], retriever: str) -> Metho
 
 def _zero_shot(title: str, name: str) -> Method:
     preset = ZERO_SHOT[name]
-    return Method(title=title, retrieval=preset.retrieval, labelling=preset.labelling)
+    return Method(
+        title=title,
+        retrieval=preset.retrieval,
+        labelling=preset.labelling,
+        calibration=preset.calibration,
+        encoder=preset.scoring.encoder,
+    )
 
 
 METHODS: Mapping[str, Method] = {

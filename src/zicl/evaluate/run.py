@@ -16,6 +16,7 @@ from zicl._progress import Report, silent
 from zicl.assemble import Settings, assemble
 from zicl.demos.labeler import GoldLabels
 from zicl.demos.prompt import Prompt
+from zicl.ensemble import Ensemble
 from zicl.evaluate import controls
 from zicl.evaluate.cost import Costs
 from zicl.evaluate.examples import Example
@@ -24,7 +25,7 @@ from zicl.evaluate.overlap import overlaps
 from zicl.evaluate.plan import Batch, Cell, Shard, batches
 from zicl.evaluate.store import Results, Row
 from zicl.evaluate.world import World
-from zicl.pipeline import Pipeline, label_scores
+from zicl.pipeline import label_scores
 from zicl.results import Prepared, Result
 
 
@@ -72,17 +73,17 @@ def _is_done(batch: Batch, done: set[tuple[str, str]]) -> bool:
 
 
 class Runner:
-    """Computes rows. The pipeline of a cell is made once."""
+    """Computes rows. What runs a cell is made once."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._last: tuple[Cell, Pipeline] | None = None
+        self._last: tuple[Cell, Ensemble] | None = None
 
     def rows(self, cell: Cell, examples: Sequence[Example]) -> list[Row]:
         """The rows of some examples of a cell, without their overlap."""
         method = self.world.methods[cell.method]
         if method.kind == "prompt":
-            results = self.pipeline(cell).run([example.text for example in examples])
+            results = self.ensemble(cell).run([example.text for example in examples])
             named = method.demos == "train"
             return [_prompted(cell, e, r, named=named) for e, r in zip(examples, results, strict=True)]
         if method.kind == "instruction":
@@ -92,13 +93,13 @@ class Runner:
             for example, scores in zip(examples, self._control(cell, examples), strict=True)
         ]
 
-    def pipeline(self, cell: Cell) -> Pipeline:
+    def ensemble(self, cell: Cell) -> Ensemble:
         """What runs a cell of prompts."""
         if self._last is None or self._last[0] != cell:
-            self._last = cell, self._pipeline(cell)
+            self._last = cell, self._ensemble(cell)
         return self._last[1]
 
-    def _pipeline(self, cell: Cell) -> Pipeline:
+    def _ensemble(self, cell: Cell) -> Ensemble:
         world, method, task = self.world, self.world.methods[cell.method], self.world.tasks[cell.task]
         from_train = method.demos == "train" and method.retrieval.k > 0
         index = world.training_index(cell.task) if from_train else world.index if method.needs_corpus else None
@@ -112,10 +113,21 @@ class Runner:
             method.retrieval,
             method.labelling,
             experiment.prompt.model_copy(update={"template": template}),
-            experiment.scoring.model_copy(update={"inference": cell.inference}),
+            experiment.scoring.model_copy(update={"inference": cell.inference, "encoder": method.encoder}),
+            method.calibration,
         )
         seed = 0 if cell.seed is None else cell.seed
-        return assemble(task.labels, world.lm, index, settings, seed=seed, offline=world.offline, labeler=gold)
+        return assemble(
+            task.labels,
+            world.lm,
+            index,
+            settings,
+            seed=seed,
+            offline=world.offline,
+            labeler=gold,
+            clusters=world.clusters(cell.task, method.retrieval.share, seed),
+            embed=world.embed,
+        )
 
     def _labels(self, cell: Cell) -> tuple[str, ...]:
         return self.world.tasks[cell.task].labels.names
@@ -132,19 +144,20 @@ class Runner:
         index, k = world.training_index(cell.task), world.experiment.k
         return controls.logistic(texts, index, labels, k, cell.seed or 0, world.embed)
 
-    def prompts(self, cell: Cell, examples: Sequence[Example]) -> list[Prompt]:
-        """The prompts of some examples; none for a cell without a language model."""
+    def prompts(self, cell: Cell, examples: Sequence[Example]) -> list[list[Prompt]]:
+        """The prompts of some examples, for each way to ask; none for a cell without a language model."""
         kind, labels = self.world.methods[cell.method].kind, self.world.tasks[cell.task].labels
         if kind == "prompt":
-            return [self.pipeline(cell).prepare(example.text).prompt for example in examples]
+            ways = self.ensemble(cell).pipelines
+            return [[way.prepare(example.text).prompt for example in examples] for way in ways]
         if kind == "instruction":
             limit = self.world.experiment.prompt.tokens_input
-            return [controls.instruction(example.text, labels, self.world.lm, limit) for example in examples]
+            return [[controls.instruction(example.text, labels, self.world.lm, limit) for example in examples]]
         return []
 
     def _instructed(self, cell: Cell, examples: Sequence[Example]) -> list[Row]:
         labels, reduce = self.world.tasks[cell.task].labels, self.world.experiment.scoring.reduce
-        prompts = self.prompts(cell, examples)
+        prompts = self.prompts(cell, examples)[0]
         found = zip(examples, prompts, self.world.lm.score(prompts), strict=True)
         return [
             _prompted(cell, e, Result(Prepared(e.text, (), prompt), label_scores(labels, scores, reduce)))
@@ -172,6 +185,9 @@ def _row(cell: Cell, example: Example, labels: Sequence[str], scores: Any) -> Ro
         "input_cut": False,
         "prompt_hash": "",
         "overlap": None,
+        "values": None,
+        "terms": None,
+        "raw": None,
     }
 
 
@@ -189,13 +205,29 @@ def _prompted(cell: Cell, example: Example, result: Result, *, named: bool = Fal
         "similarities": [value for value in found if value is not None],
         "kept": prompt.kept,
         "input_cut": prompt.input_cut,
-        "prompt_hash": prompt_hash(prompt),
+        "prompt_hash": prompt_hash(*(part.prepared.prompt for part in result.parts or (result,))),
+        **_joined(result),
     }
 
 
-def prompt_hash(prompt: Prompt) -> str:
-    """A hash of all tokens of a prompt, branch by branch."""
+def _joined(result: Result) -> Row:
+    """What an answer was joined from: the terms, and every log-likelihood, way by way, each with its probes."""
+    if not (result.terms or result.probes):
+        return {}
+    raw: list[list[float]] = []
+    for part in result.parts or (result,):
+        raw += [[score.log_likelihood for score in part.scores], *map(list, part.probes)]
+    return {
+        "values": [score.value for score in result.scores],
+        "terms": [list(values) for values in result.terms.values()] or None,
+        "raw": raw,
+    }
+
+
+def prompt_hash(*prompts: Prompt) -> str:
+    """A hash of all tokens of prompts, branch by branch."""
     digest = hashlib.blake2b(digest_size=8)
-    for branch in range(len(prompt.branches)):
-        digest.update(np.asarray((*prompt.tokens(branch), -1), dtype="<i4").tobytes())
+    for prompt in prompts:
+        for branch in range(len(prompt.branches)):
+            digest.update(np.asarray((*prompt.tokens(branch), -1), dtype="<i4").tobytes())
     return digest.hexdigest()

@@ -40,8 +40,14 @@ SCHEMA = pa.schema(
         "input_cut": pa.bool_(),
         "prompt_hash": pa.string(),
         "overlap": pa.int16(),
+        # Only where an answer is joined from several, or less what inputs without content got; see docs/EVALUATION.md.
+        "values": pa.list_(pa.float64()),
+        "terms": pa.list_(pa.list_(pa.float64())),
+        "raw": pa.list_(pa.list_(pa.float64())),
     }
 )
+# Columns that rows of earlier versions lack.
+_LATER = ("values", "terms", "raw")
 KEY = ("task", "method", "template", "inference", "seed", "example")
 Row = dict[str, Any]
 # What a method without a prompt of its own has in place of an inference; it stands beside every inference.
@@ -138,9 +144,13 @@ def _read(path: Path, columns: list[str]) -> pa.Table:
     try:
         # Opened as one file: a path would also be searched for partitions in the names of its folders.
         with pq.ParquetFile(path) as parquet:
-            missing = [name for name in columns if name not in parquet.schema_arrow.names]
+            there = [name for name in columns if name in parquet.schema_arrow.names]
+            missing = [name for name in columns if name not in (*there, *_LATER)]
             if not missing:
-                return parquet.read(columns=columns).select(columns).cast(_schema(columns))
+                table = parquet.read(columns=there)
+                for name in set(columns) - set(there):
+                    table = table.append_column(name, pa.nulls(len(table), SCHEMA.field(name).type))
+                return table.select(columns).cast(_schema(columns))
     except (pa.ArrowException, OSError) as error:
         raise StorageError(f"{path} is damaged: {error}", hint=f"remove that file; {_AGAIN}") from error
     raise StorageError(f"{path} has no column {', '.join(missing)}", hint=f"remove that file; {_AGAIN}")

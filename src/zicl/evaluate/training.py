@@ -22,7 +22,7 @@ class TrainingIndex:
     def __init__(
         self, task: str, examples: Sequence[Example], encoder: Encoder, embed: Callable[[str], NDArray[np.float32]]
     ) -> None:
-        self.task, self.examples, self.encoder, self._embed = task, list(examples), encoder, embed
+        self.task, self.examples, self.encoder, self.embed = task, list(examples), encoder, embed
         self.found: dict[Any, Any] = {}
         self._hashes = [document_hash(example.text) for example in self.examples]
 
@@ -33,7 +33,7 @@ class TrainingIndex:
 
     def nearest(self, text: str) -> Iterator[Hit]:
         """Examples by falling similarity; equal ones in their order."""
-        similarities = self.vectors @ self._embed(text)
+        similarities = self.vectors @ self.embed(text)
         for row in np.argsort(-similarities, kind="stable").tolist():
             yield Hit(row, float(similarities[row]))
 

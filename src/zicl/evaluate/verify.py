@@ -58,7 +58,7 @@ def _check(runner: Runner, row: Row) -> Checked:
             hint="give the same data, and at least as many examples",
         )
     again = runner.rows(cell, examples)[0]
-    stored, now = np.array(row["log_likelihoods"]), np.array(again["log_likelihoods"])
+    stored, now = (np.array([each["log_likelihoods"], *(each["raw"] or ())]) for each in (row, again))
     with np.errstate(invalid="ignore"):
         apart = np.where(stored == now, 0.0, np.abs(stored - now))
     return Checked(cell.key, row["example"], float(apart.max()), again["prompt_hash"] == row["prompt_hash"])

@@ -15,6 +15,7 @@ from zicl.evaluate.experiment import CorpusRecipe, Experiment
 from zicl.evaluate.tasks import Task, get_task, read_tasks
 from zicl.evaluate.training import TrainingIndex
 from zicl.lm.base import LanguageModel
+from zicl.retrieve.clusters import Clusters, fit_clusters
 from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
 from zicl.retrieve.index import Index
 
@@ -40,6 +41,7 @@ class World:
         self.examples = {name: self._test(name) for name in experiment.tasks}
         self.training = {name: self._train(name) for name in experiment.tasks} if self.needs("labelled") else {}
         self._embedded: dict[str, NDArray[np.float32]] = {}
+        self._clusters: dict[tuple[str, int, int], Clusters] = {}
         self._training_indexes: dict[str, TrainingIndex] = {}
 
     def check(self) -> None:
@@ -109,6 +111,16 @@ class World:
         if text not in self._embedded:
             self._embedded[text] = self.encoder.encode([text])[0]
         return self._embedded[text]
+
+    def clusters(self, task: str, share: int, seed: int) -> Clusters | None:
+        """The clusters of a task's test inputs that share demonstrations; labels play no part in them."""
+        if share == 1:
+            return None
+        key = task, share, seed
+        if key not in self._clusters:
+            texts = [example.text for example in self.examples[task]]
+            self._clusters[key] = fit_clusters(texts, self.embed, share, seed)
+        return self._clusters[key]
 
     def training_index(self, task: str) -> TrainingIndex:
         """A task's training examples, searchable."""

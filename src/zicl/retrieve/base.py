@@ -14,11 +14,15 @@ from zicl.retrieve.index import Hit, Searchable
 
 @dataclass(frozen=True)
 class Query:
-    """A test input. ``item`` names it for the random draws: by default it is the text itself."""
+    """A test input. ``item`` names it for the random draws: by default it is the text itself.
+
+    ``near`` is the text whose surroundings are searched, where inputs share their demonstrations.
+    """
 
     text: str
     seed: int = 0
     item: str | None = None
+    near: str | None = None
 
     @property
     def key(self) -> str:
@@ -61,9 +65,11 @@ class Filter:
         # The input's own text counts as shown: it may also stand, as a duplicate, in a document of others.
         self._used = {_plain(query.text)} if exclude_self else set()
 
-    def hits(self, text: str) -> Iterator[Hit]:
+        self._near = query.text if query.near is None else query.near
+
+    def hits(self) -> Iterator[Hit]:
         """The nearest sentences that are not the input itself."""
-        return (hit for hit in self._index.nearest(text) if self.allows(hit.row))
+        return (hit for hit in self._index.nearest(self._near) if self.allows(hit.row))
 
     def allows(self, row: int) -> bool:
         """Whether a row may be used, as a nearest sentence or as a demonstration."""

@@ -21,7 +21,7 @@ class Diverse:
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, nearest first."""
         keep, chosen = Filter(index, query, exclude_self=self.exclude_self), list[int]()
-        hits = list(islice(keep.hits(query.text), self.pool))
+        hits = list(islice(keep.hits(), self.pool))
         for number in draw(query, "diverse", len(hits)):
             if len(chosen) == k:
                 break

@@ -21,7 +21,7 @@ class DomainRandom:
         """Exactly ``k`` rows with distinct texts, by the similarity of their nearest sentence."""
         keep, found = Filter(index, query, exclude_self=self.exclude_self), list[Retrieved]()
         draws: dict[str, Iterator[int]] = {}
-        for hit in keep.hits(query.text):
+        for hit in keep.hits():
             if len(found) == k:
                 break
             domain = index.sentence(hit.row).domain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,6 +32,11 @@ class Encoder(Protocol):
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One unit vector a text, float32."""
         ...
+
+
+def embedding(encoder: Encoder) -> Callable[[str], NDArray[np.float32]]:
+    """One text's vector, encoded alone: it must not depend on other texts, not even in its last digit."""
+    return lambda text: encoder.encode([text])[0]
 
 
 class SentenceEncoder:

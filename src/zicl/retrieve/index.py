@@ -57,6 +57,10 @@ class Searchable(Protocol):
         """The row beside it in its paragraph."""
         ...
 
+    def embed(self, text: str) -> NDArray[np.float32]:
+        """The vector of one text."""
+        ...
+
     def documents_like(self, text: str) -> set[int]:
         """Documents whose whole text this is, or in which it stands as a sentence."""
         ...

@@ -37,6 +37,10 @@ class JointIndex:
             return self.base, row, 0
         return self.other, row - len(self.base.corpus), int(self.base.corpus.manifest["documents"])
 
+    def embed(self, text: str) -> NDArray[np.float32]:
+        """The vector of one text."""
+        return self.base.embed(text)
+
     def nearest(self, text: str) -> Iterator[Hit]:
         """Indexed rows of both by falling similarity."""
         shift = len(self.base.corpus)

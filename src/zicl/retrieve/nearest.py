@@ -19,7 +19,7 @@ class Nearest:
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, nearest first."""
         keep, found = Filter(index, query, exclude_self=self.exclude_self), list[Retrieved]()
-        for hit in keep.hits(query.text):
+        for hit in keep.hits():
             if len(found) == k:
                 break
             if keep.take(hit.row):

@@ -23,7 +23,7 @@ class Physical:
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, by the similarity of their nearest sentence."""
         keep, found, alone = Filter(index, query, exclude_self=self.exclude_self), list[Retrieved](), 0
-        for hit in keep.hits(query.text):
+        for hit in keep.hits():
             if len(found) == k:
                 break
             neighbour = index.neighbour(hit.row)

@@ -1,0 +1,107 @@
+"""Several ways to ask about a text, joined to one answer; most often there is only one.
+
+pipelines, one an inference and draw of labels ─┐
+             mean over the draws of labels      ├─ a term each ─ less its prior ─ joined
+the encoder's opinion ──────────────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from zicl.calibrate.scores import Scores, joined, log_prior
+from zicl.demos.labels import Labels
+from zicl.lm.base import Progress
+from zicl.opinion import Opinion
+from zicl.pipeline import Pipeline
+from zicl.results import Result
+
+ENCODER = "encoder"
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Pipelines over one language model, the first of them the one that is shown.
+
+    ``priors`` holds, for each term, the logarithms of the labels' shares over some texts: fitted once, then frozen.
+    """
+
+    pipelines: tuple[Pipeline, ...]
+    opinion: Opinion | None = None
+    priors: Mapping[str, Scores] = field(default_factory=dict)
+
+    @property
+    def main(self) -> Pipeline:
+        """The pipeline whose prompt and demonstrations are shown."""
+        return self.pipelines[0]
+
+    @property
+    def labels(self) -> Labels:
+        """The labels, with the synonyms in use."""
+        return self.main.labels
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The terms that are joined."""
+        inferences = dict.fromkeys(pipeline.scoring.inference for pipeline in self.pipelines)
+        return (*inferences, ENCODER) if self.opinion else tuple(inferences)
+
+    def run(self, texts: Sequence[str], progress: Progress | None = None) -> list[Result]:
+        """Classify texts, in their order."""
+        count = len(self.pipelines)
+        prepared = [pipeline.prepare(text) for text in texts for pipeline in self.pipelines]
+        scores = self.main.lm.score([item.prompt for item in prepared], _each(count, progress))
+        parts = [
+            self.pipelines[n % count].result(item, score)
+            for n, (item, score) in enumerate(zip(prepared, scores, strict=True))
+        ]
+        return [self._joined(parts[start : start + count]) for start in range(0, len(parts), count)]
+
+    def _joined(self, parts: Sequence[Result]) -> Result:
+        first = parts[0]
+        if len(parts) == 1 and self.opinion is None and not self.priors:
+            return first
+        terms = self._terms(parts)
+        values = joined(np.stack([values - self.priors.get(name, 0.0) for name, values in terms.items()]))
+        return replace(
+            first,
+            scores=tuple(replace(s, value=float(v)) for s, v in zip(first.scores, values, strict=True)),
+            parts=tuple(parts) if len(parts) > 1 else (),
+            terms={name: tuple(values.tolist()) for name, values in terms.items()},
+        )
+
+    def _terms(self, parts: Sequence[Result]) -> dict[str, Scores]:
+        """Each term before its prior: an inference's mean over its draws of labels, and the encoder's opinion."""
+        rows: dict[str, list[list[float]]] = {}
+        for pipeline, part in zip(self.pipelines, parts, strict=True):
+            rows.setdefault(pipeline.scoring.inference, []).append([score.value for score in part.scores])
+        terms: dict[str, Scores] = {name: np.mean(values, axis=0) for name, values in rows.items()}
+        if self.opinion:
+            terms[ENCODER] = self.opinion.scores(parts[0].text)
+        return terms
+
+    def fitted(self, texts: Sequence[str], progress: Progress | None = None) -> Ensemble:
+        """The same, with each term's prior fitted on texts."""
+        rows: dict[str, list[tuple[float, ...]]] = {}
+        for result in replace(self, priors={}).run(texts, progress):
+            own = {self.names[0]: tuple(score.value for score in result.scores)}
+            for name, values in (result.terms or own).items():
+                rows.setdefault(name, []).append(values)
+        return replace(self, priors={name: log_prior(np.array(values)) for name, values in rows.items()})
+
+
+def _each(count: int, progress: Progress | None) -> Callable[[int], None] | None:
+    """Progress in texts, where each has ``count`` prompts."""
+    if progress is None or count == 1:
+        return progress
+    done = 0
+
+    def advance(prompts: int) -> None:
+        nonlocal done
+        before, done = done // count, done + prompts
+        progress(done // count - before)
+
+    return advance

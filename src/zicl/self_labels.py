@@ -1,0 +1,55 @@
+"""Labels for demonstrations from the model itself: what it answers for them without demonstrations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from zicl._random import rng
+from zicl.calibrate.scores import Scores, log_prior, log_softmax
+from zicl.demos.labeler import Drawn
+from zicl.pipeline import Pipeline
+from zicl.retrieve.index import Searchable
+
+# Sentences of the corpus on which the shares of the answers are measured. Without that nearly all would be one label.
+_SAMPLE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class SelfLabels:
+    """The zero-shot answer for each sentence, less what the model answers anyhow. Remembered by row."""
+
+    words: Mapping[str, tuple[str, ...]]
+    zero_shot: Pipeline
+    index: Searchable
+    candidates: ClassVar[int] = 2
+    _known: dict[int, Scores] = field(default_factory=dict)
+
+    def label(self, rows: Sequence[int], seed: int, key: str) -> list[Drawn]:
+        """The likeliest label of each row, with its probability."""
+        generator, drawn = rng(seed, key, "labels"), list[Drawn]()
+        for scores in log_softmax(self._scores(rows) - self._prior):
+            best = int(np.argmax(scores))
+            name = self.zero_shot.labels.names[best]
+            shown = self.words[name]
+            words = shown[int(generator.integers(len(shown)))] if len(shown) > 1 else shown[0]
+            drawn.append(Drawn(name, words, float(np.exp(scores[best]))))
+        return drawn
+
+    @cached_property
+    def _prior(self) -> Scores:
+        rows = self.index.indexed()
+        count = min(_SAMPLE, len(rows))
+        chosen = rng(0, "sentences to measure shares on").choice(len(rows), count, replace=False)
+        return log_prior(self._scores([int(rows[n]) for n in chosen]))
+
+    def _scores(self, rows: Sequence[int]) -> Scores:
+        missing = [row for row in dict.fromkeys(rows) if row not in self._known]
+        results = self.zero_shot.run([self.index.sentence(row).text for row in missing])
+        for row, result in zip(missing, results, strict=True):
+            self._known[row] = np.array([score.value for score in result.scores])
+        return np.stack([self._known[row] for row in rows])
