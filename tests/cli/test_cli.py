@@ -215,7 +215,7 @@ def test_models_info(run, lm_folder):
         (["classify", "x", "--labels", "great"], 2, "at least two"),
         (["classify", "x", "--labels", "a,b"], 2, "needs a corpus"),
         (["classify", "x", "--labels", "a,b", "--synonyms", "a"], 2, "LABEL=SYNONYM"),
-        (["classify", "x", "--labels", "a,b", "--inference", "both"], 2, "inference: "),
+        (["classify", "x", "--labels", "a,b", "--inference", "sideways"], 2, "inference: "),
         (["classify", "x", "--labels", "a,b", "--k", "-1"], 2, "k: "),
         (["classify", "x", "--labels", "a,b", "--template", "{input}"], 2, "separated by |"),
         (["classify", "x", "--labels", "a,b", "--set", "k=3"], 2, "GROUP.NAME=VALUE"),

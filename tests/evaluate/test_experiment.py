@@ -50,7 +50,7 @@ def test_a_method_of_ones_own(tmp_path):
         ("examples = 0", "examples: Input should be greater than or equal to 1"),
         ('methods = ["z-icl", "z-icl"]', "each once"),
         ('tasks = []', "name at least one"),
-        ('inferences = ["both"]', "inferences.0"),
+        ('inferences = ["sideways"]', "inferences.0"),
         ('[scoring]\ninference = "direct"', "scoring.inference is not set here"),
         ('[prompt]\ntemplate = "text"', "prompt.template is not set here"),
         ('[seeds]\ndirect = [1]', "no seeds for channel"),
