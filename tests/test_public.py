@@ -14,7 +14,8 @@ from zicl._random import rng, stable_hash
 
 def test_public_names():
     assert sorted(zicl.__all__) == [
-        "Corpus", "Explanation", "Label", "Labels", "PromptSettings", "Retrieval", "Scoring", "ZICLClassifier",
+        "Calibration", "Corpus", "Explanation", "Label", "Labelling", "Labels", "PromptSettings", "Retrieval",
+        "Scoring", "ZICLClassifier",
         "ZICLError", "__version__", "build_corpus", "build_index", "load",
     ]  # fmt: skip
     for name in zicl.__all__:

@@ -15,9 +15,11 @@ __version__ = "0.1.0"
 
 # Public names, each with the module that has it; heavy modules are imported on first use.
 _PUBLIC = {
+    "Calibration": "zicl.config",
     "Corpus": "zicl.corpus.store",
     "Explanation": "zicl.explain",
     "Label": "zicl.demos.labels",
+    "Labelling": "zicl.config",
     "Labels": "zicl.demos.labels",
     "PromptSettings": "zicl.config",
     "Retrieval": "zicl.config",
@@ -33,7 +35,7 @@ __all__ = ["__version__", *_PUBLIC]
 if TYPE_CHECKING:
     from zicl.artefact import load
     from zicl.classify import ZICLClassifier
-    from zicl.config import PromptSettings, Retrieval, Scoring
+    from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring
     from zicl.corpus.build import build_corpus
     from zicl.corpus.store import Corpus
     from zicl.demos.labels import Label, Labels

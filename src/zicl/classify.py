@@ -106,7 +106,9 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- fitting: load and check; of texts only what the settings ask for is learned ------------------
 
-    def fit(self, X: Iterable[str] | None = None, y: Iterable[str] | None = None) -> ZICLClassifier:
+    def fit(
+        self, X: Iterable[str] | None = None, y: Iterable[str] | None = None, *, report: Report = silent
+    ) -> ZICLClassifier:
         """Load everything and check it. ``y`` is only checked; ``X`` is used only if the settings say so.
 
         Settings that do: batch calibration without given priors (the labels' shares), ``retrieval.share`` (clusters
@@ -128,7 +130,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         ensemble, middles = self._assemble(labels, settings, texts)
         if texts is not None:
-            ensemble = fit_priors(ensemble, settings.calibration, texts, self.seed)
+            ensemble = fit_priors(ensemble, settings.calibration, texts, self.seed, report)
         return self._keep(settings, ensemble, Fitted(shares(ensemble), middles))
 
     def _restore(self, fitted: Fitted) -> ZICLClassifier:

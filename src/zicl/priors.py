@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from zicl._progress import Report, silent
 from zicl._random import rng
 from zicl.config import Calibration
 from zicl.ensemble import Ensemble
@@ -18,14 +19,24 @@ def learns_priors(settings: Calibration) -> bool:
     return settings.method == "batch" and settings.priors is None
 
 
-def fit_priors(ensemble: Ensemble, settings: Calibration, texts: Sequence[str], seed: int) -> Ensemble:
+def fit_priors(
+    ensemble: Ensemble, settings: Calibration, texts: Sequence[str], seed: int, report: Report = silent
+) -> Ensemble:
     """The shares measured on a seeded sample of the distinct texts."""
     if not learns_priors(settings):
         return ensemble
     distinct = sorted(set(texts))
     count = min(settings.texts, len(distinct))
     chosen = rng(seed, "texts to measure shares on").choice(len(distinct), count, replace=False)
-    return ensemble.fitted([distinct[int(n)] for n in chosen])
+    done = 0
+
+    def advance(moved: int) -> None:
+        nonlocal done
+        done += moved
+        report("measuring the labels' shares", done, count)
+
+    advance(0)
+    return ensemble.fitted([distinct[int(n)] for n in chosen], advance)
 
 
 def with_given_priors(ensemble: Ensemble, settings: Calibration) -> Ensemble:

@@ -112,11 +112,11 @@ def test_a_killed_run_ends_with_the_same_bytes(run, options, tmp_path, monkeypat
     assert run("classify", "-f", source, *COLUMNS, "-o", whole, *options)[0] == 0
     real, calls = classify_module._record, []
 
-    def killed(row, result):
+    def killed(row, *others):
         calls.append(row.id)
         if len(calls) == 20:
             raise KeyboardInterrupt
-        return real(row, result)
+        return real(row, *others)
 
     with monkeypatch.context() as patch:
         patch.setattr(classify_module, "_record", killed)
@@ -273,3 +273,55 @@ def test_bad_files_are_named(run, options, tmp_path):
     code, _, err = run("classify", "-f", path, "--id-column", "id", "-o", tmp_path / "o.csv", *options)
     assert code == 2
     assert "columns that the output needs: predicted" in err
+
+
+# -- calibrated, shared, left to a person -----------------------------------------------------------------
+
+
+def test_calibration_and_shares_are_fitted_on_the_file_and_told(run, options, tmp_path):
+    file = ["--file", table(tmp_path, "csv", 12), *COLUMNS]
+    more = ["--calibrate", "batch", "--share", 4, "--inference", "both", "--save", tmp_path / "c.zicl-clf"]
+    code, _, err = run("classify", *options, *more, *file, "-o", tmp_path / "out.csv")
+    assert code == 0, err
+    assert "any text gets (channel):" in err
+    assert "any text gets (direct):" in err
+    assert "sets of demonstrations, fitted on" in err
+    before = (tmp_path / "out.csv").read_text()
+    code, _, err = run(
+        "classify",
+        "--with",
+        tmp_path / "c.zicl-clf",
+        *file,
+        "-o",
+        tmp_path / "again.csv",
+    )
+    assert code == 0, err
+    assert [line.split(",")[:3] for line in (tmp_path / "again.csv").read_text().splitlines()] == [
+        line.split(",")[:3] for line in before.splitlines()
+    ]
+
+
+def test_rows_for_a_person_have_no_label_and_nothing_is_lost(run, options, tmp_path):
+    file, output = ["--file", table(tmp_path, "csv", 12), *COLUMNS], tmp_path / "out.jsonl"
+    code, _, err = run("classify", *options, *file, "-o", output, "--review-below", 1)
+    assert code == 0, err
+    assert "100.0% below 1" in err
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert {row["predicted"] for row in rows} == {""}
+    assert all(row["review"] and row["p:great"] > 0 for row in rows)
+    code, _, err = run("check", "sample", output, "-o", tmp_path / "sheet.csv", "--rows", 3, *COLUMNS)
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--calibrate", "bach"], "method: Input should be"),
+        (["--set", "calibration.draws=0"], "draws"),
+        (["--calibrate", "batch"], "--fit FILE"),
+    ],
+)
+def test_wrong_calibrations_are_named(run, options, wrong, message):
+    code, _, err = run("classify", "The soup was cold.", *options, *wrong)
+    assert code == 2
+    assert message in err

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from zicl._progress import Report, silent
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,19 @@ RetrievalOption = Annotated[
     typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random; the method's by default."),
 ]
 InferenceOption = Annotated[
-    str | None, typer.Option("--inference", help="channel, P(text|label), or direct, P(label|text). [channel]")
+    str | None,
+    typer.Option("--inference", help="channel, P(text|label), direct, P(label|text), or both. [channel]"),
+]
+CalibrateOption = Annotated[
+    str | None,
+    typer.Option("--calibrate", help="batch, contextual, domain or pmi: take off what a label gets for any text."),
+]
+ShareOption = Annotated[
+    int | None, typer.Option("--share", help="About so many inputs share one set of demonstrations: faster. [1]")
+]
+FitOption = Annotated[
+    str | None,
+    typer.Option("--fit", help="A file of unlabelled texts to fit --calibrate batch and --share on. [--file]"),
 ]
 KOption = Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")]
 TemplateOption = Annotated[
@@ -63,6 +76,9 @@ class Choice:
     inference: InferenceOption = None
     k: KOption = None
     template: TemplateOption = None
+    calibrate: CalibrateOption = None
+    share: ShareOption = None
+    fit: FitOption = None
     seed: SeedOption = None
     settings: SetOption = None
     offline: OfflineOption = False
@@ -72,12 +88,13 @@ class Choice:
         if self.saved is None:
             self._settings()
 
-    def classifier(self) -> ZICLClassifier:
-        """The fitted classifier these options describe."""
+    def classifier(self, texts: Callable[[], Sequence[str]] | None = None, report: Report = silent) -> ZICLClassifier:
+        """The fitted classifier these options describe; ``texts`` are those to fit on where --fit names none."""
         if self.offline:
             go_offline()
         if self.saved is not None:
-            own = ("labels", "synonyms", "method", "retrieval", "inference", "k", "template", "seed", "settings")
+            others = ("corpus", "saved", "lm", "offline")
+            own = [field.name for field in fields(self) if field.name not in others]
             given = [name.replace("settings", "set") for name in own if getattr(self, name) not in (None, [])]
             if given:
                 raise UsageError(
@@ -87,7 +104,14 @@ class Choice:
             from zicl.artefact import load
 
             return load(self.saved, index=self.corpus, lm=self.lm, offline=self.offline)
-        return self._new().fit()
+        return self._new().fit(self._fit_texts(texts), report=report)
+
+    def _fit_texts(self, texts: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
+        if self.fit is None:
+            return None if texts is None else texts()
+        from zicl.rows import read_rows
+
+        return [row.text for row in read_rows(self.fit)]
 
     def _new(self) -> ZICLClassifier:
         from zicl.classify import ZICLClassifier
@@ -97,6 +121,7 @@ class Choice:
             raise UsageError(
                 "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
             )
+        settings = self._settings()
         return ZICLClassifier(
             self.corpus,
             parse_labels(self.labels, self.synonyms),
@@ -104,7 +129,8 @@ class Choice:
             method=self.method or "z-icl",
             seed=self.seed or 0,
             offline=self.offline,
-            **self._settings(),
+            calibrate=settings.pop("calibration", None),
+            **settings,
         )
 
     def _settings(self) -> dict[str, Any]:
@@ -112,7 +138,7 @@ class Choice:
         from pydantic import BaseModel, ValidationError
 
         from zicl._validation import readable
-        from zicl.config import Labelling, PromptSettings, Retrieval, Scoring, get_method
+        from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring, get_method
 
         get_method(self.method or "z-icl")
         kinds: dict[str, type[BaseModel]] = {
@@ -120,6 +146,7 @@ class Choice:
             "labelling": Labelling,
             "prompt": PromptSettings,
             "scoring": Scoring,
+            "calibration": Calibration,
         }
         settings: dict[str, Any] = {}
         for name, values in self._groups().items():
@@ -132,7 +159,8 @@ class Choice:
 
     def _groups(self) -> dict[str, dict[str, Any]]:
         """What was set, by group; the options with names of their own come last and win."""
-        groups: dict[str, dict[str, Any]] = {"retrieval": {}, "labelling": {}, "prompt": {}, "scoring": {}}
+        names = ("retrieval", "labelling", "prompt", "scoring", "calibration")
+        groups: dict[str, dict[str, Any]] = {name: {} for name in names}
         for entry in self.settings or []:
             name, equals, value = entry.partition("=")
             group, _, key = name.partition(".")
@@ -142,7 +170,9 @@ class Choice:
         named: dict[tuple[str, str], Any] = {
             ("retrieval", "k"): self.k,
             ("retrieval", "method"): self.retrieval,
+            ("retrieval", "share"): self.share,
             ("scoring", "inference"): self.inference,
+            ("calibration", "method"): self.calibrate,
             ("prompt", "template"): None if self.template is None else parse_template(self.template),
         }
         for (group, key), chosen in named.items():

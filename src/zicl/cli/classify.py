@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Rows are scored and written in these groups, counted from the file's first row: a resumed run forms the same ones.
 _CHUNK = 16
 _LEAST_CERTAIN = 5
+# Margins below which a person might want to look, and the number of rows from which their shares say something.
+_EDGES, _ENOUGH = (0.05, 0.1, 0.2, 0.4), 20
 
 
 @takes(Choice)
@@ -45,6 +47,12 @@ def classify(
         typer.Option("--output", "-o", help="A .csv or .jsonl file; one that is partly done is finished."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin the output file anew.")] = False,
+    review_below: Annotated[
+        float | None,
+        typer.Option(
+            help="Leave rows with a margin below this unlabelled, marked for a person to look at.", min=0, max=1
+        ),
+    ] = None,
     save: Annotated[Path | None, typer.Option("--save", help="Save the classifier to this folder, for --with.")] = None,
     json_output: JsonOption = False,
 ) -> None:
@@ -55,8 +63,9 @@ def classify(
     say(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     with bars() as report:
         report("loading the models", 0, None)
-        classifier = choice.classifier()
+        classifier = choice.classifier((lambda: [row.text for row in rows]) if file else None, report)
     _check_columns(rows, classifier.labels_.names)
+    _say_fitted(classifier, choice.fit or file)
     if classifier.pipeline_.labeler is not None:
         shown = ", ".join(
             f"{name} as {' / '.join(words)}" for name, words in classifier.pipeline_.labeler.words.items()
@@ -68,15 +77,15 @@ def classify(
     target = None
     if output is not None:
         columns = list(dict.fromkeys(name for row in rows for name in row.columns)) + _columns(classifier.labels_.names)
-        target = Output(output, _settings(classifier), columns, id_column or "id", overwrite=overwrite)
+        target = Output(output, _settings(classifier, review_below), columns, id_column or "id", overwrite=overwrite)
         if target.cut:
             say(f"{target.cut:,} bytes behind the last whole chunk were cut off: an interrupted write")
         if target.done:
             say(f"{len(target.done):,} rows are in {output} already and stay as they are")
-    lines = list(_run(classifier, rows, target, json_output=json_output))
+    lines = list(_run(classifier, rows, target, review_below, json_output=json_output))
     if target is None and not json_output:
-        _table(lines)
-    _ending(lines)
+        _table(lines, review_below)
+    _ending(lines, review_below)
 
 
 def _rows(texts: list[str] | None, file: str | None, text_column: str, id_column: str | None) -> list[Row]:
@@ -111,12 +120,32 @@ def _check_columns(rows: Sequence[Row], names: Sequence[str]) -> None:
 def _columns(names: Sequence[str]) -> list[str]:
     """The columns the output adds."""
     raw = [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
-    return ["predicted", "probability", "margin", *(f"p:{name}" for name in names), *raw, "demonstrations", "input_cut"]
+    return [
+        "predicted",
+        "review",
+        "probability",
+        "margin",
+        *(f"p:{name}" for name in names),
+        *raw,
+        "demonstrations",
+        "input_cut",
+    ]
 
 
-def _settings(classifier: ZICLClassifier) -> dict[str, Any]:
+def _say_fitted(classifier: ZICLClassifier, source: str | None) -> None:
+    """What was learned, and from what: nobody should have to guess it."""
+    for term, shares in classifier.fitted_.priors.items():
+        told = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
+        say(f"any text gets ({term}): {told}; taken off every score" + (f", fitted on {source}" if source else ""))
+    if middles := classifier.fitted_.middles:
+        say(f"{len(middles):,} sets of demonstrations" + (f", fitted on {source}" if source else ""))
+
+
+def _settings(classifier: ZICLClassifier, review_below: float | None) -> dict[str, Any]:
     """What an output file's rows depend on."""
     return {
+        "fitted": classifier.fitted_.to_dict(),
+        "review_below": review_below,
         "labels": classifier.labels_.to_toml(),
         "lm": classifier.lm_.identity,
         "corpus": getattr(classifier.index_, "identity", None),
@@ -138,7 +167,12 @@ class _Line:
 
 
 def _run(
-    classifier: ZICLClassifier, rows: Sequence[Row], target: Output | None, *, json_output: bool
+    classifier: ZICLClassifier,
+    rows: Sequence[Row],
+    target: Output | None,
+    review_below: float | None,
+    *,
+    json_output: bool,
 ) -> Iterator[_Line]:
     from zicl.rows import to_json
 
@@ -153,7 +187,7 @@ def _run(
             report("classifying", finished, left)
             results = classifier.classify([row.text for row in chunk], _advance(report, finished, left))
             finished += len(chunk)
-            records = [_record(row, result) for row, result in zip(chunk, results, strict=True)]
+            records = [_record(row, result, review_below) for row, result in zip(chunk, results, strict=True)]
             if target:
                 target.write(records)
             if json_output:
@@ -179,11 +213,14 @@ def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:
     return advance
 
 
-def _record(row: Row, result: Result) -> dict[str, Any]:
+def _record(row: Row, result: Result, review_below: float | None) -> dict[str, Any]:
+    """A row of the output. One for a person to look at has no label, but all its probabilities."""
+    review = result.margin < (review_below or 0.0)
     names = [score.label for score in result.scores]
     raw = [value for s in result.scores for value in (round(s.log_likelihood, 5), s.tokens)]
     values = [
-        result.label,
+        "" if review else result.label,
+        review,
         round(result.probabilities[result.label], 6),
         round(result.margin, 6),
         *(round(result.probabilities[name], 6) for name in names),
@@ -201,7 +238,7 @@ def _duration(seconds: float) -> str:
     return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
 
 
-def _table(lines: Sequence[_Line]) -> None:
+def _table(lines: Sequence[_Line], review_below: float | None) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -211,16 +248,23 @@ def _table(lines: Sequence[_Line]) -> None:
     for line in lines:
         text = line.text if len(line.text) <= 100 else line.text[:99] + "…"
         shares = (f"{line.probabilities[name]:.1%}" for name in names)
-        table.add_row(Text(text), Text(line.label, style="bold"), *shares)
+        review = line.margin < (review_below or 0.0)
+        table.add_row(Text(text), Text("to review" if review else line.label, style="bold"), *shares)
     Console(highlight=False).print(table)
 
 
-def _ending(lines: Sequence[_Line]) -> None:
+def _ending(lines: Sequence[_Line], review_below: float | None) -> None:
     if not lines:
         say("nothing was left to do")
         return
     counts = Counter(line.label for line in lines)
     say("shares: " + ", ".join(f"{name} {counts[name] / len(lines):.1%}" for name in lines[0].probabilities))
+    if review_below is not None or len(lines) >= _ENOUGH:
+        left = {
+            edge: sum(line.margin < edge for line in lines) for edge in sorted({*_EDGES, review_below or _EDGES[0]})
+        }
+        told = ", ".join(f"{count / len(lines):.1%} below {edge:g}" for edge, count in left.items())
+        say(f"left to a person at a margin of: {told} (--review-below)")
     if cut := sum(line.cut for line in lines):
         say(f"{cut:,} texts were longer than the token limit and were cut")
     if len(lines) > _LEAST_CERTAIN:
