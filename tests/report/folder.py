@@ -45,16 +45,20 @@ def make_rows(accuracy, *, examples=40, seeds=(13, 21), tasks=tuple(LABELS), **f
     return rows
 
 
-def write_folder(folder: Path, rows, *, planned=None, model="tiny", identity="1", files=2, notes=None, covered=COVERED):
+def write_folder(
+    folder: Path, rows, *, planned=None, model="tiny", identity="1", files=2, notes=None, covered=COVERED, reduce="sum"
+):
     """Write rows (in several files) with the manifest that planned them, or ``planned`` examples a cell."""
     cells: dict[str, dict] = {}
     for r in rows:
         seed = "-" if r["seed"] is None else r["seed"]
         key = f"{r['task']}/{r['method']}/{r['template']}/{r['inference']}/{seed}"
         config = {
-            "title": r["method"].capitalize(), "labelled": r["method"] in LABELLED, "control": r["method"] in CONTROL
+            "title": r["method"].capitalize(), "labelled": r["method"] in LABELLED, "control": r["method"] in CONTROL,
+            "kind": r["method"] if r["method"] in CONTROL else "prompt",
+            "calibration": {"method": "batch" if r["method"].endswith("-batch") else "none"},
         }  # fmt: skip
-        entry = cells.setdefault(key, {"method": config, "examples": 0})
+        entry = cells.setdefault(key, {"method": config, "reduce": reduce, "examples": 0})
         entry["examples"] += 1
     if planned is not None:
         for entry in cells.values():

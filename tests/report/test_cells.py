@@ -110,8 +110,9 @@ def test_copy_rates(tmp_path):
         shown(5, "good", [], [], 0),
     ]
     cell = collect([write_folder(tmp_path / "r", rows)]).cells[key("naive")]
+    # The classes: 0 is bad, 1 is good.
     np.testing.assert_array_equal(cell.runs[0].nearest, [1, 0, 1, -1, -1, -1])
-    np.testing.assert_array_equal(cell.runs[0].last, [0, 0, 1, 1, -1, -1])
+    np.testing.assert_array_equal(cell.runs[0].last, [0, 0, 1, 0, -1, -1])
     assert cell.copied_nearest == pytest.approx(100 * 2 / 3)
     assert cell.copied_last == 50
 

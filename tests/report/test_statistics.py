@@ -48,7 +48,9 @@ def cell(predictions, method="a", task="CR"):
     for seed, right in predictions.items():
         numbers = np.flatnonzero(np.array(right) >= 0)
         zeros = np.zeros(len(numbers), dtype=np.int64)
-        runs.append(Run(seed, numbers, zeros, 1 - np.array(right)[numbers], zeros - 1, zeros - 1))
+        scores = np.zeros((len(numbers), 2))
+        said = 1 - np.array(right)[numbers]
+        runs.append(Run(seed, numbers, zeros, said, zeros - 1, zeros - 1, scores[None], scores))
     return Cell(Key("m", "task", "channel", method, task), Kind(method), ("x", "y"), tuple(runs))
 
 

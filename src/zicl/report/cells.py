@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from zicl.calibrate.scores import Scores
 from zicl.evaluate.store import NO_INFERENCE
 from zicl.report.copies import Ints
 
@@ -50,16 +51,26 @@ class Task:
 
 @dataclass(frozen=True)
 class Kind:
-    """What sort of method: ``labelled`` ones see labelled data, ``control`` ones are simple rivals."""
+    """What sort of method: ``labelled`` ones see labelled data, ``control`` ones are simple rivals.
+
+    ``sort`` is what its configuration calls its kind: a prompt, the majority, or which control. The scores of
+    ``batch`` ones are less what a label gets on average over the texts of a run.
+    """
 
     title: str
     labelled: bool = False
     control: bool = False
+    sort: str = "prompt"
+    batch: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What one seed gave, a row for each example: its number, sorted; classes are positions among the labels."""
+    """What one seed gave, a row for each example: its number, sorted; classes are positions among the labels.
+
+    ``nearest`` and ``last`` are the classes shown with these demonstrations, -1 where there is none. ``scores`` are
+    what was compared, (rows, labels); ``terms`` what they were joined from, (terms, rows, labels), nothing taken off.
+    """
 
     seed: int | None
     examples: Ints
@@ -67,6 +78,8 @@ class Run:
     predicted: Ints
     nearest: Ints
     last: Ints
+    terms: Scores
+    scores: Scores
 
     def score(self, metric: Metric) -> float:
         """Accuracy or macro-F1."""
@@ -123,17 +136,17 @@ class Cell:
     @property
     def copied_nearest(self) -> float | None:
         """How often the prediction is the class of the nearest demonstration."""
-        return _rate([run.nearest for run in self.runs])
+        return _rate([(run.predicted, run.nearest) for run in self.runs])
 
     @property
     def copied_last(self) -> float | None:
         """How often the prediction is the class of the last demonstration."""
-        return _rate([run.last for run in self.runs])
+        return _rate([(run.predicted, run.last) for run in self.runs])
 
 
-def _rate(copied: Sequence[Ints]) -> float | None:
-    flags = np.concatenate([np.zeros(0, np.int64), *copied])
-    known = flags[flags >= 0]
+def _rate(runs: Sequence[tuple[Ints, Ints]]) -> float | None:
+    """How often the first is the second, where there is a second."""
+    known = np.concatenate([np.zeros(0, bool), *((said == shown)[shown >= 0] for said, shown in runs)])
     return 100 * float(known.mean()) if len(known) else None
 
 

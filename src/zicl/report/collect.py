@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from zicl.calibrate.scores import joined
 from zicl.evaluate.store import Results as Stored
+from zicl.evaluate.store import cell_key
 from zicl.exceptions import StorageError, UsageError
 from zicl.report.cells import Cell, Key, Kind, Results, Run, Task
-from zicl.report.copies import Ints, Lists, last_copied, nearest_copied
+from zicl.report.copies import Ints, Lists, last_shown, nearest_shown
+from zicl.report.terms import SCORES, term_values
 
 _KEY = ("task", "method", "template", "inference", "seed")
-_COLUMNS = (*_KEY, "example", "gold", "predicted", "demo_labels", "similarities", "kept")
+_COLUMNS = (*_KEY, "example", "gold", "predicted", "demo_labels", "similarities", "kept", *SCORES)
 
 
 def collect(paths: Sequence[str | Path]) -> Results:
@@ -86,7 +89,8 @@ def _cells(
         kinds[key] = _kind(key.method, entry.get("method") or {})
         expected[key] = expected.get(key, 0) + int(entry.get("examples", 0))
     runs: dict[Key, list[Run]] = {key: [] for key in kinds}
-    for key, run in _runs(path, rows, model, tasks, examples):
+    reduced = {name: str(entry.get("reduce") or "sum") for name, entry in manifest["cells"].items()}
+    for key, run in _runs(path, rows, model, tasks, examples, reduced):
         runs.setdefault(key, []).append(run)
     return {
         key: Cell(
@@ -112,19 +116,24 @@ def _planned(path: Path, name: str, model: str, tasks: dict[str, Task]) -> Key:
 
 
 def _kind(method: str, entry: dict[str, Any]) -> Kind:
+    sort = str(entry.get("kind") or "prompt")
     return Kind(
         str(entry.get("title") or method),
         bool(entry.get("labelled", False)),
         bool(entry.get("control", False)),
+        sort,
+        sort == "prompt" and (entry.get("calibration") or {}).get("method") == "batch",
     )
 
 
-def _runs(path: Path, rows: Any, model: str, tasks: dict[str, Task], names: list[str]) -> Iterator[tuple[Key, Run]]:
+def _runs(
+    path: Path, rows: Any, model: str, tasks: dict[str, Task], names: list[str], reduced: dict[str, str]
+) -> Iterator[tuple[Key, Run]]:
     if not rows.num_rows:
         return
     vocabulary = sorted({label for task in tasks.values() for label in task.labels})
     gold, predicted = _codes(rows["gold"], vocabulary), _codes(rows["predicted"], vocabulary)
-    nearest, last = _copied(rows, predicted, vocabulary)
+    nearest, last = _shown(rows, vocabulary)
     examples = _codes(rows["example"], names)
     for first, members in _groups(rows):
         task, method, template, inference, seed = (rows[name][first].as_py() for name in _KEY)
@@ -136,7 +145,10 @@ def _runs(path: Path, rows: Any, model: str, tasks: dict[str, Task], names: list
         own = np.full(len(vocabulary) + 1, -1, dtype=np.int64)
         own[[vocabulary.index(label) for label in tasks[task].labels]] = np.arange(len(tasks[task].labels))
         chosen = _distinct(path, key, members, examples, predicted)
-        run = Run(seed, examples[chosen], own[gold[chosen]], own[predicted[chosen]], nearest[chosen], last[chosen])
+        right, said, near, end = (own[codes[chosen]] for codes in (gold, predicted, nearest, last))
+        name = cell_key(task, method, template, inference, seed)
+        terms = term_values(rows.take(chosen), len(tasks[task].labels), reduced.get(name, "sum"), f"{path}: {name}")
+        run = Run(seed, examples[chosen], right, said, near, end, terms, joined(terms))
         if (run.gold < 0).any():
             raise StorageError(
                 f"{path}: a gold label of {task} is not one of {', '.join(tasks[task].labels)}",
@@ -180,13 +192,13 @@ def _codes(values: Any, vocabulary: list[str]) -> Ints:
     return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
 
 
-def _copied(rows: Any, predicted: Ints, vocabulary: list[str]) -> tuple[Ints, Ints]:
+def _shown(rows: Any, vocabulary: list[str]) -> tuple[Ints, Ints]:
     kept = np.asarray(rows["kept"].fill_null(0).to_numpy(), dtype=np.int64)
     lengths, words = _flat(rows["demo_labels"])
     labels = Lists(lengths, _codes(words, vocabulary))
     lengths, numbers = _flat(rows["similarities"])
     similarities = Lists(lengths, np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64))
-    return nearest_copied(predicted, labels, similarities, kept), last_copied(predicted, labels, kept)
+    return nearest_shown(labels, similarities, kept), last_shown(labels, kept)
 
 
 def _flat(column: Any) -> tuple[Ints, Any]:

@@ -1,4 +1,4 @@
-"""Whether a prediction is the class of the nearest, or of the last, demonstration in the prompt."""
+"""The class shown with the nearest, and with the last, demonstration in the prompt."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Lists(NamedTuple):
         return np.cumsum(self.lengths)
 
 
-def last_copied(predicted: Ints, labels: Lists, kept: Ints) -> Ints:
-    """1 where the prediction is the class of the last demonstration, 0 where not, -1 where there is none.
+def last_shown(labels: Lists, kept: Ints) -> Ints:
+    """The class of the last demonstration, -1 where there is none.
 
-    >>> last_copied(np.array([0, 0, 0]), Lists(np.array([2, 1, 0]), np.array([1, 0, 1])), np.array([2, 1, 0]))
-    array([ 1,  0, -1])
+    >>> last_shown(Lists(np.array([2, 1, 0]), np.array([1, 0, 1])), np.array([2, 1, 0]))
+    array([ 0,  1, -1])
     """
     shown = np.minimum(labels.lengths, kept) > 0
-    return _copied(predicted, labels, np.where(shown, labels.ends - 1, -1))
+    return _classes(labels, np.where(shown, labels.ends - 1, -1))
 
 
-def nearest_copied(predicted: Ints, labels: Lists, similarities: Lists, kept: Ints) -> Ints:
+def nearest_shown(labels: Lists, similarities: Lists, kept: Ints) -> Ints:
     """The same for the most similar of the kept demonstrations, which are the last ``kept`` of each list.
 
     >>> labels = Lists(np.array([3]), np.array([1, 0, 1]))
-    >>> nearest_copied(np.array([0]), labels, Lists(np.array([3]), np.array([0.9, 0.8, 0.7])), np.array([2]))
-    array([1])
+    >>> nearest_shown(labels, Lists(np.array([3]), np.array([0.9, 0.8, 0.7])), np.array([2]))
+    array([0])
     """
     shown = (np.minimum(labels.lengths, kept) > 0) & (similarities.lengths == labels.lengths)
-    at = np.full(len(predicted), -1, dtype=np.int64)
+    at = np.full(len(kept), -1, dtype=np.int64)
     if not shown.any():
         return at
     # All kept demonstrations of all rows in one line; the start of each row's piece cuts it for reduceat.
@@ -52,12 +52,10 @@ def nearest_copied(predicted: Ints, labels: Lists, similarities: Lists, kept: In
     # Of equally near ones the later, which stands closer to the input.
     position = np.repeat(labels.ends[shown], count) - back
     at[shown] = np.maximum.reduceat(np.where(score == best, position, -1), starts)
-    return _copied(predicted, labels, at)
+    return _classes(labels, at)
 
 
-def _copied(predicted: Ints, labels: Lists, at: Ints) -> Ints:
-    out = np.full(len(predicted), -1, dtype=np.int64)
-    there = at >= 0
-    label = labels.values[at[there]]
-    out[there] = np.where(label < 0, -1, label == predicted[there])
+def _classes(labels: Lists, at: Ints) -> Ints:
+    out = np.full(len(at), -1, dtype=np.int64)
+    out[at >= 0] = labels.values[at[at >= 0]]
     return out
