@@ -79,7 +79,7 @@ def test_batch_size_changes_nothing(family, batch_size):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("chain", "tail"), [(150, 70), (70, 30), (20, 70), (64, 60)])
+@pytest.mark.parametrize(("chain", "tail"), [(150, 70), (70, 30), (20, 70), (64, 60), (300, 50)])
 @pytest.mark.parametrize("together", [True, False])
 def test_long_branches_see_the_trunk_and_their_own(family, chain, tail, together):
     """Long enough for attention run by run; branches fork twice, as the labels of a channel prompt do."""
@@ -90,6 +90,17 @@ def test_long_branches_see_the_trunk_and_their_own(family, chain, tail, together
         scored = seg(draw.integers(2, 400, tail))
         tree = tuple(Branch(seg([*joint, label]), scored) for label in (5, 6, 7))
         asked.append(Prompt(prefix, EMPTY, tree))
+    check(lm, asked)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("together", [True, False])
+def test_many_labels_go_through_one_trie(family, together):
+    lm, draw = model(family), np.random.default_rng(8)
+    prefix, joint = seg(draw.integers(2, 400, 100)), draw.integers(2, 400, 2).tolist()
+    labels = [[*joint, *draw.integers(2, 40, length).tolist()] for length in (1, 2, 3, 4) * 20]
+    tree = tuple(Branch(EMPTY, seg(label)) for label in labels)
+    asked = [Prompt(prefix, seg(draw.integers(2, 400, 9)), tree) for _ in range(3 if together else 1)]
     check(lm, asked)
 
 

@@ -21,8 +21,14 @@ from zicl.lm.tree import Packed
 NAME = "zicl_tree"
 # Below these lengths more calls cost more than they save.
 _SHORTEST_CHAIN, _SHORTEST_REST = 64, 48
+# From so many runs on, one call for all of them under a mask is cheaper than one each: many labels, short branches.
+_MOST_RUNS = 24
 # Queries of the chain at once. The causal CPU kernel computes nearly all pairs of a chain of 512; blocks save a sixth.
 _BLOCK = 128
+
+
+# Queries behind the chain, the keys they see beside it, and their mask.
+Run = tuple[slice, slice | torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Shape:
     seen: int
     depth: int
     blocks: tuple[tuple[slice, torch.Tensor], ...]
-    runs: tuple[tuple[slice, slice | torch.Tensor, torch.Tensor], ...]
+    runs: tuple[Run, ...]
 
 
 # What transformers asks about head sharing: keys and values that were repeated share nothing.
@@ -63,16 +69,26 @@ def _shape(packed: Packed, device: torch.device, dtype: torch.dtype) -> Shape | 
     seen = packed.offset + trunk
     if seen < _SHORTEST_CHAIN:
         return None
-    runs = []
-    for start, stop, above in packed.runs(trunk):
-        keys: slice | torch.Tensor = slice(start + packed.offset, stop + packed.offset)
-        if above:
-            keys = torch.tensor([*above, *range(start, stop)], device=device) + packed.offset
-        mask = _causal(len(above), stop - start, device, dtype)
-        runs.append((slice(start - trunk, stop - trunk), keys, mask))
+    spans = list(packed.runs(trunk))
+    if len(spans) <= _MOST_RUNS:
+        runs = [_run(packed, span, trunk, device, dtype) for span in spans]
+    else:
+        own = torch.from_numpy(packed.visible()[trunk:, seen:]).to(device)
+        mask = torch.where(own, torch.zeros((), dtype=dtype, device=device), torch.finfo(dtype).min)[None, None]
+        runs = [(slice(0, len(packed) - trunk), slice(seen, packed.offset + len(packed)), mask)]
     blocks = (slice(start, min(start + _BLOCK, trunk)) for start in range(0, trunk, _BLOCK))
     masked = tuple((block, _causal(block.start, block.stop - block.start, device, dtype)) for block in blocks)
     return Shape(trunk, seen, int(packed.positions.max(initial=0)) + 1, masked, tuple(runs))
+
+
+def _run(
+    packed: Packed, run: tuple[int, int, tuple[int, ...]], trunk: int, device: torch.device, dtype: torch.dtype
+) -> Run:
+    start, stop, above = run
+    keys: slice | torch.Tensor = slice(start + packed.offset, stop + packed.offset)
+    if above:
+        keys = torch.tensor([*above, *range(start, stop)], device=device) + packed.offset
+    return slice(start - trunk, stop - trunk), keys, _causal(len(above), stop - start, device, dtype)
 
 
 def _causal(before: int, length: int, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
