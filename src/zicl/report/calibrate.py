@@ -1,0 +1,69 @@
+"""Batch calibration of stored rows: a run's scores, less what each label gets on average over the texts of that run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from zicl.calibrate.scores import Scores, joined, log_prior
+from zicl.report.cells import Cell, Results, Run
+
+
+def batch_scores(terms: Scores) -> Scores:
+    """Each term less its prior over all rows, joined: (terms, rows, labels) to (rows, labels).
+
+    >>> batch_scores(np.log([[[0.9, 0.1], [0.7, 0.3]]])).argmax(axis=1).tolist()
+    [0, 1]
+    """
+    priors = np.stack([log_prior(values) for values in terms])
+    return joined(terms - priors[:, None])
+
+
+def calibrated(results: Results, *, every: bool = False) -> Results:
+    """The same results with methods that ask for it, or ``every`` prompt, calibrated run by run."""
+    return replace(results, cells={key: _cell(cell, every=every) for key, cell in results.cells.items()})
+
+
+def calibration_notes(results: Results) -> list[str]:
+    """What was done, and on how many texts it was fitted."""
+    done = [cell for cell in results.cells.values() if cell.kind.batch and cell.present]
+    if not done:
+        return []
+    sizes: dict[str, set[int]] = {}
+    for cell in done:
+        sizes.setdefault(cell.key.task, set()).update(len(run.examples) for run in cell.runs)
+    return [
+        "Batch-calibrated: every score less the logarithm of its label's mean probability, fitted for each method and "
+        f"seed on the test inputs themselves, labels unused ({_texts(sizes)}). That assumes labels that are about "
+        "equally frequent; --shares shows what becomes of it where they are not."
+    ]
+
+
+def _texts(sizes: dict[str, set[int]]) -> str:
+    """How many texts, said once where it is the same everywhere.
+
+    >>> _texts({"CR": {100}, "MR": {100}}), _texts({"CR": {100}, "MR": {64, 100}, "SST2": {100}})
+    ('100 texts a task', 'CR, SST2: 100 texts; MR: 64 to 100 texts')
+    """
+    tasks: dict[str, list[str]] = {}
+    for task, found in sizes.items():
+        tasks.setdefault(_range(found), []).append(task)
+    if len(tasks) == 1:
+        return f"{next(iter(tasks))} texts a task"
+    return "; ".join(f"{', '.join(names)}: {size} texts" for size, names in tasks.items())
+
+
+def _range(found: set[int]) -> str:
+    return f"{min(found):,}" if len(found) == 1 else f"{min(found):,} to {max(found):,}"
+
+
+def _cell(cell: Cell, *, every: bool) -> Cell:
+    if not (cell.kind.batch or (every and cell.kind.sort == "prompt")):
+        return cell
+    return replace(cell, kind=replace(cell.kind, batch=True), runs=tuple(map(_run, cell.runs)))
+
+
+def _run(run: Run) -> Run:
+    scores = batch_scores(run.terms)
+    return replace(run, scores=scores, predicted=scores.argmax(axis=1))
