@@ -174,7 +174,7 @@ def test_markdown_tables_are_rectangular(folder):
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1
     titles = re.findall(r"^\*\*(.*)\*\*$", text, re.MULTILINE)
-    assert [title.split()[0] for title in titles] == ["Accuracy", "Difference", "Difference", "Share"]
+    assert [title.split()[0] for title in titles] == ["Accuracy", "Difference", "Difference", "Share", "What"]
 
 
 def test_copy_rates_have_their_table(tmp_path):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from zicl.exceptions import ConfigError
+from zicl.report.calibrate import calibrated
 from zicl.report.cells import Cell, Metric, Results, mean_and_deviation
 from zicl.report.collect import collect
 from zicl.report.differences import Difference, differences
 from zicl.report.formats import latex, markdown, to_csv
+from zicl.report.imbalance import Resampled, resampled
 from zicl.report.main_table import main_table
 from zicl.report.paper import paper_results
+from zicl.report.reliability import claims
+from zicl.report.share_tables import share_tables
 from zicl.report.side_tables import side_tables
 from zicl.report.table import Table
 
@@ -33,6 +38,8 @@ class Report:
     main: Table
     tables: tuple[Table, ...]
     paper: bool
+    # Under other shares of the labels, where that was asked for.
+    shares: list[Resampled] | None = None
 
     def render(self, kind: Format) -> str:
         """The report as text. CSV has the main table alone; JSON has everything."""
@@ -56,19 +63,32 @@ class Report:
         }
         if self.paper:
             found["paper"] = [asdict(row) for row in paper_results()]
+        if self.shares is not None:
+            found["other_shares"] = [_resampled(each) for each in self.shares]
         return found
 
 
 def make_report(
-    paths: Sequence[str | Path], metric: Metric = "accuracy", *, compare: Literal["paper"] | None = None
+    paths: Sequence[str | Path],
+    metric: Metric = "accuracy",
+    *,
+    compare: Literal["paper"] | None = None,
+    calibrate: Literal["batch"] | None = None,
+    shares: bool = False,
 ) -> Report:
-    """The report on one or several results folders, finished or not."""
+    """The report on one or several results folders, finished or not.
+
+    ``calibrate`` treats every prompt so, not only the methods that ask for it; ``shares`` adds tables with other shares
+    of the labels.
+    """
     if compare == "paper" and metric != "accuracy":
         raise ConfigError(f"the paper prints accuracy, not {metric}", hint="compare with --metric accuracy")
-    results = collect(paths)
+    results = calibrated(collect(paths), every=calibrate == "batch")
     main = main_table(results, metric, paper=compare == "paper")
     found = differences(results)
-    return Report(results, metric, found, main, (main, *side_tables(results, found)), compare == "paper")
+    drawn = resampled(results) if shares else None
+    tables = (main, *side_tables(results, found), *share_tables(results, drawn or ()))
+    return Report(results, metric, found, main, tables, compare == "paper", drawn)
 
 
 def _cell(cell: Cell) -> dict[str, Any]:
@@ -82,11 +102,26 @@ def _cell(cell: Cell) -> dict[str, Any]:
         mean, deviation = mean_and_deviation([cell], metric)
         seeds = {_seed(seed): score for seed, score in cell.scores(metric).items()}
         found[metric] = {"mean": mean, "deviation": deviation, "seeds": seeds}
-    return {**found, "shares": cell.shares, "copied_nearest": cell.copied_nearest, "copied_last": cell.copied_last}
+    copied = {"copied_nearest": cell.copied_nearest, "copied_last": cell.copied_last}
+    return {**found, "shares": cell.shares, **copied, "probabilities": _claims(cell)}
+
+
+def _claims(cell: Cell) -> dict[str, float | None] | None:
+    measured = claims(cell)
+    if measured is None:
+        return None
+    # JSON has no infinity: the log-likelihood of a label that was ruled out is null.
+    return {name: value if math.isfinite(value) else None for name, value in asdict(measured).items()}
 
 
 def _seed(seed: int | None) -> str:
     return "-" if seed is None else str(seed)
+
+
+def _resampled(each: Resampled) -> dict[str, Any]:
+    values = {**each.key._asdict(), **asdict(each)}
+    del values["key"]
+    return values
 
 
 def _difference(each: Difference) -> dict[str, Any]:

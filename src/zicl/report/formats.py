@@ -13,7 +13,8 @@ NOTHING = "–"
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "†": r"$^\dagger$", "‡": r"$^\ddagger$", "§": r"\S{}", "–": "--", "±": r"$\pm$", "→": r"$\rightarrow$",
+    "†": r"$^\dagger$", "‡": r"$^\ddagger$", "§": r"\S{}", "–": "--", "±": r"$\pm$", "∞": r"$\infty$",
+    "→": r"$\rightarrow$",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zicl.evaluate.store import NO_INFERENCE
+from zicl.report.calibrate import calibration_notes
 from zicl.report.cells import Cell, Kind, Metric, Results, mean_and_deviation
 from zicl.report.table import GROUPS, NOTED, UNFINISHED, section_title
 
@@ -13,7 +14,8 @@ _OURS = "z-icl"
 
 def main_notes(results: Results, metric: Metric) -> list[str]:
     """All notes, the ones that change how the table is read first."""
-    notes = ["Bold: the best of a section in its column, oracles aside.", *control_notes(results, metric)]
+    notes = ["Bold: the best of a section in its column, oracles aside.", *calibration_notes(results)]
+    notes += control_notes(results, metric)
     notes += [f"{NOTED} {task.name}: {task.note.rstrip('.')}." for task in results.tasks.values() if task.note]
     notes += coverage_notes(results)
     if any(cell.kind.labelled for cell in results.cells.values()):

@@ -1,11 +1,13 @@
-"""The tables beside the main one: differences to the baselines, shares of predicted labels, copy rates."""
+"""The tables beside the main one: differences to the baselines, predicted labels, copy rates, what is claimed."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from zicl.report.cells import Block, Cell, Results
 from zicl.report.differences import BASELINES, Difference
+from zicl.report.reliability import BINS, claims
 from zicl.report.table import Column, Entry, Row, Section, Table, ordered, row_title, sections, task_columns
 
 _SIGNIFICANT = 0.05
@@ -14,12 +16,18 @@ _HOW = (
     "95 % intervals from 2,000 paired draws of examples and seeds. Bold: p < 0.05 after Holm's correction over all "
     "differences of this report."
 )
+_CLAIMS = (
+    "Lower is better. Log-likelihood in nats; the Brier score is summed over labels, from 0 to 2; the expected "
+    f"calibration error has {BINS} adaptive bins of equally many texts, and lies above zero by chance where texts are "
+    "few. Means over seeds.",
+    "Probabilities are a softmax of the scores. Cosines are not meant as probabilities and left out.",
+)
 
 
 def side_tables(results: Results, differences: Sequence[Difference]) -> list[Table]:
     """All of them that have something to show."""
     tables = [_differences(results, name, [d for d in differences if d.baseline == name]) for name in BASELINES]
-    return [table for table in (*tables, _shares(results), _copies(results)) if table.sections]
+    return [table for table in (*tables, _shares(results), _copies(results), _claims(results)) if table.sections]
 
 
 def _differences(results: Results, baseline: str, own: Sequence[Difference]) -> Table:
@@ -51,7 +59,7 @@ def _shares(results: Results) -> Table:
         return " / ".join(f"{share:.0f}" for share in cell.shares.values())
 
     order = tuple(f"{task.name}: {' / '.join(task.labels)}." for task in results.tasks.values())
-    return Table("Share of each predicted label, in per cent", *_texts(results, shares), order)
+    return Table("Share of each predicted label, in per cent", *texts(results, shares), order)
 
 
 def _copies(results: Results) -> Table:
@@ -60,10 +68,22 @@ def _copies(results: Results) -> Table:
         return " / ".join("–" if rate is None else f"{rate:.0f}" for rate in both) if both != (None, None) else ""
 
     title = "Copy rate: the prediction is the class of the nearest / of the last demonstration, in per cent"
-    return Table(title, *_texts(results, rates))
+    return Table(title, *texts(results, rates))
 
 
-def _texts(results: Results, text: Callable[[Cell], str]) -> tuple[tuple[Column, ...], tuple[Section, ...]]:
+def _claims(results: Results) -> Table:
+    def measured(cell: Cell) -> str:
+        found = claims(cell)
+        if found is None:
+            return ""
+        likelihood = f"{found.nll:.2f}" if math.isfinite(found.nll) else "∞"
+        return f"{likelihood} / {found.brier:.2f} / {found.ece:.0f}"
+
+    title = "What the probabilities claim: negative log-likelihood / Brier score / calibration error in per cent"
+    return Table(title, *texts(results, measured), _CLAIMS)
+
+
+def texts(results: Results, text: Callable[[Cell], str]) -> tuple[tuple[Column, ...], tuple[Section, ...]]:
     """A text for every cell; rows that have none at all are left out."""
     columns = task_columns(results.tasks, averages=False)
 

@@ -110,7 +110,8 @@ def row_title(kind: Kind) -> str:
     >>> row_title(Kind("Logistic regression", labelled=True, control=True))
     'Logistic regression (control, oracle)'
     """
-    marks = [word for word, holds in (("control", kind.control), ("oracle", kind.labelled)) if holds]
+    sorts = (("control", kind.control), ("batch-calibrated", kind.batch), ("oracle", kind.labelled))
+    marks = [word for word, holds in sorts if holds]
     return f"{kind.title} ({', '.join(marks)})" if marks else kind.title
 
 
