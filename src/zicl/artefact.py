@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -29,10 +29,16 @@ from zicl.exceptions import (
 )
 from zicl.fitted import Fitted
 from zicl.lm.base import LanguageModel
+from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Index
+
+if TYPE_CHECKING:
+    from zicl.distill.classifier import DistilledClassifier
 
 FORMAT = 1
 LABELS, CLASSIFIER = "labels.toml", "classifier.json"
+# The kind of a classifier without a language model; folders of the other kind name none.
+DISTILLED = "distilled"
 _SETTINGS = {
     "retrieval": Retrieval,
     "labelling": Labelling,
@@ -93,6 +99,18 @@ def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:
     }
 
 
+def depends_on(classifier: ZICLClassifier) -> dict[str, Any]:
+    """All that a classifier's answers depend on, as plain values: equal ones give equal answers."""
+    return {
+        "labels": classifier.labels_.to_toml(),
+        "lm": classifier.lm_.identity,
+        "corpus": getattr(classifier.index_, "identity", None),
+        "seed": classifier.seed,
+        "fitted": classifier.fitted_.to_dict(),
+        **{name: value.model_dump(mode="json") for name, value in classifier.settings_.items()},
+    }
+
+
 def _seen_from(folder: Path, path: Path) -> str:
     return os.path.relpath(path.resolve(), folder.resolve())
 
@@ -102,11 +120,39 @@ def load(
     *,
     index: str | Path | Index | None = None,
     lm: str | LanguageModel | None = None,
+    encoder: str | Encoder | None = None,
     offline: bool = False,
-) -> ZICLClassifier:
-    """Load a saved classifier, ready to predict; ``index`` and ``lm`` say where they are now, if elsewhere."""
+) -> ZICLClassifier | DistilledClassifier:
+    """Load a saved classifier, ready to predict.
+
+    ``index`` and ``lm`` say where they are now, if elsewhere; ``encoder`` does so for a distilled classifier, which
+    needs neither.
+    """
     folder = Path(path)
     content = _read(folder)
+    if content.get("kind") == DISTILLED:
+        from zicl.distill.store import load as load_distilled
+
+        if index is not None or lm is not None:
+            raise UsageError(
+                f"{folder.name} is distilled: it needs no corpus and no language model", hint="leave them out"
+            )
+        return load_distilled(folder, content, encoder=encoder, offline=offline)
+    if encoder is not None:
+        raise UsageError(
+            f"an encoder was given for {folder.name}, which takes its corpus' own", hint="give index=… instead"
+        )
+    return _load(folder, content, index, lm, offline=offline)
+
+
+def _load(
+    folder: Path,
+    content: dict[str, Any],
+    index: str | Path | Index | None,
+    lm: str | LanguageModel | None,
+    *,
+    offline: bool,
+) -> ZICLClassifier:
     try:
         settings = {name: _SETTINGS[name](**_tuples(value)) for name, value in content["settings"].items()}
         fitted = Fitted.of(content["fitted"]) if "fitted" in content else Fitted()

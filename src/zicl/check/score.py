@@ -128,7 +128,7 @@ def estimate(rows: Sequence[SheetRow]) -> Estimate:
         p = (sum(map(_right, members)) + 1) / (len(members) + 2)
         smooth += share * p
         variance += share**2 * p * (1 - p) / len(members)
-    low, high = _wilson(value, smooth * (1 - smooth) / variance)
+    low, high = wilson(value, smooth * (1 - smooth) / variance)
     return Estimate(value, low, high, len(rows), total)
 
 
@@ -142,7 +142,8 @@ def threshold(rows: Sequence[SheetRow], wanted: float) -> Threshold | None:
     return None
 
 
-def _wilson(p: float, n: float) -> tuple[float, float]:
+def wilson(p: float, n: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share seen in ``n`` rows."""
     spread = _Z * math.sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
     middle, scale = p + _Z**2 / (2 * n), 1 + _Z**2 / n
     return max(0.0, min(p, (middle - spread) / scale)), min(1.0, max(p, (middle + spread) / scale))

@@ -1,0 +1,1 @@
+"""A small classifier that answers as the language model would, at the speed of the encoder alone."""

@@ -1,0 +1,153 @@
+"""From a classifier with a language model and unlabelled texts to a small classifier.
+
+texts ─ embed ─ draw a diverse sample ─ ask the language model ─┬─ train on most of them
+                                                                └─ compare on the rest
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl._files import locked
+from zicl._progress import Report, silent
+from zicl._random import rng
+from zicl.artefact import depends_on
+from zicl.classify import ZICLClassifier
+from zicl.distill.agreement import agree
+from zicl.distill.classifier import DistilledClassifier
+from zicl.distill.embed import embedded
+from zicl.distill.origin import Origin
+from zicl.distill.sample import diverse_sample
+from zicl.distill.store import save
+from zicl.distill.teacher import ask
+from zicl.distill.train import train
+from zicl.exceptions import ConfigError, StorageError, TextError
+from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
+from zicl.texts import check_texts
+
+SAMPLE, HELD_OUT = 2000, 0.2
+# Below that there is nothing to choose C on.
+_LEAST = 5
+
+
+def distill(
+    teacher: ZICLClassifier,
+    texts: Iterable[str],
+    *,
+    sample: int = SAMPLE,
+    held_out: float = HELD_OUT,
+    work: Path | None = None,
+    overwrite: bool = False,
+    report: Report = silent,
+) -> DistilledClassifier:
+    """A classifier that learned a fitted one's answers on ``texts``; everything is drawn by the teacher's seed.
+
+    The language model is asked about ``sample`` texts and a share of them, ``held_out``, is only compared with. What
+    it said is kept in the folder ``work``, if one is given, and is not asked again.
+    """
+    check_settings(sample, held_out)
+    given = check_texts(texts)
+    distinct = distinct_texts(given)
+    encoder = _encoder(teacher)
+    vectors = _embed(encoder, distinct, report)
+    report("drawing the sample", 0, 1)
+    chosen = diverse_sample(vectors, sample, teacher.seed)
+    report("drawing the sample", 1, 1)
+    asked, vectors = [distinct[int(n)] for n in chosen], vectors[chosen]
+    with TemporaryDirectory(prefix="zicl-") as scratch:
+        shares = ask(teacher, asked, work or Path(scratch), overwrite=overwrite, report=report)
+    learned, held = split(len(asked), held_out, teacher.seed)
+    trained = train(vectors[learned], shares[learned], teacher.seed, report)
+    origin = Origin(
+        lm=teacher.lm_.name,
+        teacher=depends_on(teacher),
+        texts=len(given),
+        distinct=len(distinct),
+        sample=len(asked),
+        trained=len(learned),
+        strength=trained.strength,
+        losses=trained.losses,
+        agreement=agree(teacher.labels_.names, shares[held], trained.linear.scores(vectors[held])),
+    )
+    return DistilledClassifier(trained.linear, teacher.labels_, encoder, origin).fit()
+
+
+def distill_to(
+    output: Path,
+    teacher: ZICLClassifier,
+    texts: Iterable[str],
+    *,
+    sample: int = SAMPLE,
+    held_out: float = HELD_OUT,
+    overwrite: bool = False,
+    report: Report = silent,
+) -> DistilledClassifier:
+    """The same, saved to a folder. A run that was killed goes on with what it left in ``NAME.partial`` beside it."""
+    check_output(output, overwrite=overwrite)
+    texts = check_texts(texts)
+    distinct_texts(texts)
+    work = output.with_name(output.name + ".partial")
+    with locked(work, f"{output} is being made by another process"):
+        made = distill(teacher, texts, sample=sample, held_out=held_out, work=work, overwrite=overwrite, report=report)
+        save(made, output, overwrite=overwrite)
+    shutil.rmtree(work, ignore_errors=True)
+    return made
+
+
+def check_settings(sample: int, held_out: float) -> None:
+    """A sample and a share that leave rows to learn from and rows to compare on."""
+    if sample < _LEAST:
+        raise ConfigError(f"a sample of {sample} rows was asked for; expected at least {_LEAST}")
+    if not 0 < held_out < 1:
+        raise ConfigError(
+            f"a share of {held_out} to compare on was asked for; expected one between 0 and 1", hint="0.2, for example"
+        )
+
+
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Nothing is there that would be lost, found before hours of work and not after."""
+    if output.exists() and not overwrite:
+        raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
+
+
+def distinct_texts(texts: Iterable[str]) -> list[str]:
+    """The different texts, sorted: draws depend on which there are and not on their order.
+
+    No text is both learned from and compared on.
+    """
+    distinct = sorted({text.strip() for text in texts})
+    if len(distinct) < _LEAST:
+        raise TextError(
+            f"{len(distinct)} different texts were given; expected at least {_LEAST}",
+            hint="give more unlabelled texts: thousands, if there are as many",
+        )
+    return distinct
+
+
+def split(count: int, held_out: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to learn from (at least two) and rows to compare on (at least one)."""
+    held = min(max(1, round(count * held_out)), count - 2)
+    mixed = rng(seed, "rows to compare on").permutation(count)
+    return np.sort(mixed[held:]), np.sort(mixed[:held])
+
+
+def _encoder(teacher: ZICLClassifier) -> Encoder:
+    """The corpus' own, whose vectors the language model's demonstrations were found with; else the default."""
+    return load_encoder(offline=teacher.offline) if teacher.index_ is None else teacher.index_.encoder
+
+
+def _embed(encoder: Encoder, texts: Sequence[str], report: Report) -> Vectors:
+    parts: list[Vectors] = []
+    done = 0
+    report("embedding", 0, len(texts), "texts")
+    for vectors in embedded(encoder, texts):
+        parts.append(vectors)
+        done += len(vectors)
+        report("embedding", done, len(texts), "texts")
+    return np.concatenate(parts)
