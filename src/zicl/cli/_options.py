@@ -16,6 +16,7 @@ from zicl.exceptions import UsageError
 if TYPE_CHECKING:
     from zicl.classify import ZICLClassifier
     from zicl.demos.labels import Labels
+    from zicl.distill.classifier import DistilledClassifier
 
 CorpusOption = Annotated[Path | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")]
 WithOption = Annotated[Path | None, typer.Option("--with", help="A saved classifier; its settings are used.")]
@@ -89,7 +90,24 @@ class Choice:
             self._settings()
 
     def classifier(self, texts: Callable[[], Sequence[str]] | None = None, report: Report = silent) -> ZICLClassifier:
-        """The fitted classifier these options describe; ``texts`` are those to fit on where --fit names none."""
+        """The fitted classifier these options describe, which has a language model.
+
+        ``texts`` are those to fit on where --fit names none.
+        """
+        from zicl.classify import ZICLClassifier
+
+        found = self.any_classifier(texts, report)
+        if not isinstance(found, ZICLClassifier):
+            raise UsageError(
+                f"{self.saved} is distilled: it has no language model, no prompt and no demonstrations",
+                hint="name the classifier it was distilled from",
+            )
+        return found
+
+    def any_classifier(
+        self, texts: Callable[[], Sequence[str]] | None = None, report: Report = silent
+    ) -> ZICLClassifier | DistilledClassifier:
+        """The same; a saved one may also be distilled."""
         if self.offline:
             go_offline()
         if self.saved is not None:

@@ -63,3 +63,28 @@ def say(text: str = "") -> None:
     from rich.console import Console
 
     Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(40), duration(600), duration(9000)
+    ('40 seconds', '10 minutes', '2.5 hours')
+    """
+    minutes = seconds / 60
+    if minutes < 1.5:
+        return f"{seconds:.0f} seconds"
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
+
+
+def pace(done: int, seconds: float, left: int) -> str:
+    """How fast it went so far, and how long the rest will take.
+
+    >>> pace(16, 32, 100)
+    '2.00 s a row on this machine: about 3 minutes for the rest'
+    >>> pace(1000, 2, 9000)
+    '500 rows a second on this machine: about 18 seconds for the rest'
+    """
+    each = seconds / done
+    speed = f"{each:.2f} s a row" if each >= 0.1 else f"{1 / max(each, 1e-9):,.0f} rows a second"
+    return f"{speed} on this machine: about {duration(each * left)} for the rest"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from zicl import __version__
-from zicl.cli import check, classify, corpus, demo, evaluate, index, inspect, labels, models, report, tasks
+from zicl.cli import check, classify, corpus, demo, distill, evaluate, index, inspect, labels, models, report, tasks
 
 app = typer.Typer(
     name="zicl",
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("classify")(classify.classify)
+app.command("distill")(distill.distill)
 app.command("explain")(inspect.explain)
 app.command("retrieve")(inspect.retrieve)
 app.command("prompt")(inspect.prompt)

@@ -5,25 +5,28 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 import typer
 
 from zicl.cli._options import Choice, JsonOption, takes
-from zicl.cli._progress import bars, say
+from zicl.cli._progress import bars, pace, say
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl._progress import Report
     from zicl.classify import ZICLClassifier
+    from zicl.distill.answer import Answer
+    from zicl.distill.classifier import DistilledClassifier
     from zicl.results import Result
     from zicl.rows import Output, Row
 
 # Rows are scored and written in these groups, counted from the file's first row: a resumed run forms the same ones.
-_CHUNK = 16
+# Without a language model they are larger: texts of one length are encoded together.
+_CHUNK, _CHUNK_DISTILLED = 16, 1024
 _LEAST_CERTAIN = 5
 # Margins below which a person might want to look, and the number of rows from which their shares say something.
 _EDGES, _ENOUGH = (0.05, 0.1, 0.2, 0.4), 20
@@ -63,20 +66,18 @@ def classify(
     say(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     with bars() as report:
         report("loading the models", 0, None)
-        classifier = choice.classifier((lambda: [row.text for row in rows]) if file else None, report)
-    _check_columns(rows, classifier.labels_.names)
-    _say_fitted(classifier, choice.fit or file)
-    if classifier.pipeline_.labeler is not None:
-        shown = ", ".join(
-            f"{name} as {' / '.join(words)}" for name, words in classifier.pipeline_.labeler.words.items()
-        )
-        say(f"demonstrations show {shown}")
+        classifier = choice.any_classifier((lambda: [row.text for row in rows]) if file else None, report)
+    added = _columns(classifier.labels_.names, raw=_has_lm(classifier))
+    _check_columns(rows, added)
+    if _has_lm(classifier):
+        _say_fitted(classifier, choice.fit or file)
+        _say_shown(classifier)
     if save is not None:
         classifier.save(save)
         say(f"saved as {save}")
     target = None
     if output is not None:
-        columns = list(dict.fromkeys(name for row in rows for name in row.columns)) + _columns(classifier.labels_.names)
+        columns = list(dict.fromkeys(name for row in rows for name in row.columns)) + added
         target = Output(output, _settings(classifier, review_below), columns, id_column or "id", overwrite=overwrite)
         if target.cut:
             say(f"{target.cut:,} bytes behind the last whole chunk were cut off: an interrupted write")
@@ -108,28 +109,28 @@ def _rows(texts: list[str] | None, file: str | None, text_column: str, id_column
     return read_rows("-", text_column=text_column, id_column=id_column)
 
 
-def _check_columns(rows: Sequence[Row], names: Sequence[str]) -> None:
+def _has_lm(classifier: ZICLClassifier | DistilledClassifier) -> TypeGuard[ZICLClassifier]:
+    from zicl.classify import ZICLClassifier
+
+    return isinstance(classifier, ZICLClassifier)
+
+
+def _check_columns(rows: Sequence[Row], added: Sequence[str]) -> None:
     """The output keeps the input's columns and adds its own: no two may have one name."""
-    clash = sorted({name for row in rows for name in row.columns} & set(_columns(names)))
+    clash = sorted({name for row in rows for name in row.columns} & set(added))
     if clash:
         raise UsageError(
             f"the input has columns that the output needs: {', '.join(clash)}", hint="rename them in the input"
         )
 
 
-def _columns(names: Sequence[str]) -> list[str]:
-    """The columns the output adds."""
-    raw = [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
-    return [
-        "predicted",
-        "review",
-        "probability",
-        "margin",
-        *(f"p:{name}" for name in names),
-        *raw,
-        "demonstrations",
-        "input_cut",
-    ]
+def _columns(names: Sequence[str], *, raw: bool) -> list[str]:
+    """The columns the output adds; ``raw`` ones come from a prompt and its scores, which only a language model has."""
+    columns = ["predicted", "review", "probability", "margin", *(f"p:{name}" for name in names)]
+    if not raw:
+        return columns
+    scores = [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
+    return [*columns, *scores, "demonstrations", "input_cut"]
 
 
 def _say_fitted(classifier: ZICLClassifier, source: str | None) -> None:
@@ -141,17 +142,19 @@ def _say_fitted(classifier: ZICLClassifier, source: str | None) -> None:
         say(f"{len(middles):,} sets of demonstrations" + (f", fitted on {source}" if source else ""))
 
 
-def _settings(classifier: ZICLClassifier, review_below: float | None) -> dict[str, Any]:
+def _say_shown(classifier: ZICLClassifier) -> None:
+    """The words that stand for the labels in the demonstrations."""
+    if classifier.pipeline_.labeler is not None:
+        words = classifier.pipeline_.labeler.words
+        say("demonstrations show " + ", ".join(f"{name} as {' / '.join(shown)}" for name, shown in words.items()))
+
+
+def _settings(classifier: ZICLClassifier | DistilledClassifier, review_below: float | None) -> dict[str, Any]:
     """What an output file's rows depend on."""
-    return {
-        "fitted": classifier.fitted_.to_dict(),
-        "review_below": review_below,
-        "labels": classifier.labels_.to_toml(),
-        "lm": classifier.lm_.identity,
-        "corpus": getattr(classifier.index_, "identity", None),
-        "seed": classifier.seed,
-        **{name: value.model_dump(mode="json") for name, value in classifier.settings_.items()},
-    }
+    from zicl.artefact import depends_on
+
+    own = depends_on(classifier) if _has_lm(classifier) else classifier.depends_on()
+    return {**own, "review_below": review_below}
 
 
 @dataclass(frozen=True)
@@ -161,13 +164,13 @@ class _Line:
     id: str
     text: str
     label: str
-    probabilities: dict[str, float]
+    probabilities: Mapping[str, float]
     margin: float
     cut: bool
 
 
 def _run(
-    classifier: ZICLClassifier,
+    classifier: ZICLClassifier | DistilledClassifier,
     rows: Sequence[Row],
     target: Output | None,
     review_below: float | None,
@@ -179,13 +182,15 @@ def _run(
     done = target.done if target else set[str]()
     left = sum(row.id not in done for row in rows)
     begun, finished = time.monotonic(), 0
+    size = _CHUNK if _has_lm(classifier) else _CHUNK_DISTILLED
     with bars() as report:
-        for start in range(0, len(rows), _CHUNK):
-            chunk = [row for row in rows[start : start + _CHUNK] if row.id not in done]
+        for start in range(0, len(rows), size):
+            chunk = [row for row in rows[start : start + size] if row.id not in done]
             if not chunk:
                 continue
             report("classifying", finished, left)
-            results = classifier.classify([row.text for row in chunk], _advance(report, finished, left))
+            texts, advance = [row.text for row in chunk], _advance(report, finished, left)
+            results: Sequence[Result | Answer] = classifier.classify(texts, advance)
             finished += len(chunk)
             records = [_record(row, result, review_below) for row, result in zip(chunk, results, strict=True)]
             if target:
@@ -193,11 +198,10 @@ def _run(
             if json_output:
                 typer.echo("\n".join(to_json(record) for record in records))
             if finished == len(chunk) and left > finished:
-                each = (time.monotonic() - begun) / finished
-                say(f"{each:.2f} s a row on this machine: about {_duration(each * (left - finished))} for the rest")
+                say(pace(finished, time.monotonic() - begun, left - finished))
             report("classifying", finished, left)
-            for row, result in zip(chunk, results, strict=True):
-                cut = result.prepared.prompt.input_cut
+            for row, record, result in zip(chunk, records, results, strict=True):
+                cut = bool(record.get("input_cut"))
                 yield _Line(row.id, row.text[:120], result.label, result.probabilities, result.margin, cut)
 
 
@@ -213,29 +217,23 @@ def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:
     return advance
 
 
-def _record(row: Row, result: Result, review_below: float | None) -> dict[str, Any]:
+def _record(row: Row, result: Result | Answer, review_below: float | None) -> dict[str, Any]:
     """A row of the output. One for a person to look at has no label, but all its probabilities."""
+    from zicl.results import Result
+
     review = result.margin < (review_below or 0.0)
-    names = [score.label for score in result.scores]
-    raw = [value for s in result.scores for value in (round(s.log_likelihood, 5), s.tokens)]
     values = [
         "" if review else result.label,
         review,
         round(result.probabilities[result.label], 6),
         round(result.margin, 6),
-        *(round(result.probabilities[name], 6) for name in names),
-        *raw,
-        result.prepared.prompt.kept,
-        result.prepared.prompt.input_cut,
+        *(round(share, 6) for share in result.probabilities.values()),
     ]
-    return {**row.columns, **dict(zip(_columns(names), values, strict=True))}
-
-
-def _duration(seconds: float) -> str:
-    minutes = seconds / 60
-    if minutes < 1.5:
-        return f"{seconds:.0f} seconds"
-    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
+    if raw := isinstance(result, Result):
+        values += [value for s in result.scores for value in (round(s.log_likelihood, 5), s.tokens)]
+        values += [result.prepared.prompt.kept, result.prepared.prompt.input_cut]
+    columns = _columns(list(result.probabilities), raw=raw)
+    return {**row.columns, **dict(zip(columns, values, strict=True))}
 
 
 def _table(lines: Sequence[_Line], review_below: float | None) -> None:

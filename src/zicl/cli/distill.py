@@ -1,0 +1,119 @@
+"""zicl distill: a small classifier that answers as the language model would."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zicl.cli._options import Choice, JsonOption, takes
+from zicl.cli._progress import bars, pace, say
+from zicl.exceptions import StorageError
+
+if TYPE_CHECKING:
+    from zicl._progress import Report
+    from zicl.distill.origin import Origin
+
+
+@takes(Choice)
+def distill(
+    choice: Choice,
+    file: Annotated[
+        str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to save to, NAME.zicl-clf, for classify --with.")
+    ],
+    sample: Annotated[int, typer.Option(min=5, help="How many texts the language model is asked about.")] = 2000,
+    held_out: Annotated[
+        float, typer.Option(min=0.01, max=0.9, help="The share of them that is not learned, only compared with.")
+    ] = 0.2,
+    text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
+    id_column: Annotated[
+        str | None, typer.Option(help="The column that names a row. [id, else made from the text]")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a classifier that is there, and answers of other settings.")
+    ] = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Teach a small classifier to answer as the language model does, at the speed of the encoder alone."""
+    if output.exists() and not overwrite:
+        raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
+    from zicl.rows import read_rows
+
+    texts = [row.text for row in read_rows(file, text_column=text_column, id_column=id_column)]
+    from zicl.distill.run import distill_to, distinct_texts
+
+    distinct = len(distinct_texts(texts))
+    asked = min(sample, distinct)
+    say(f"{len(texts):,} rows, {distinct:,} different texts; the language model is asked about {asked:,} of them")
+    with bars() as report:
+        report("loading the models", 0, None)
+        teacher = choice.classifier(lambda: texts, report)
+        made = distill_to(
+            output,
+            teacher,
+            texts,
+            sample=sample,
+            held_out=held_out,
+            overwrite=overwrite,
+            report=_saying_pace(report),
+        )
+    assert made.origin is not None
+    if json_output:
+        typer.echo(json.dumps({"output": str(output), **made.origin.to_dict()}, ensure_ascii=False))
+    else:
+        _show(made.origin)
+    say(f"saved as {output}: zicl classify --with {output} --file …")
+
+
+def _saying_pace(report: Report) -> Report:
+    """The same report; how long the language model will take is also said, once, for those who see no bar."""
+    from zicl.distill.teacher import STAGE
+
+    begun: list[float] = []
+
+    def told(stage: str, done: float, total: float | None = None, note: str = "") -> None:
+        report(stage, done, total, note)
+        if stage != STAGE or len(begun) > 1:
+            return
+        begun.append(time.monotonic())
+        if done and total and total > done:
+            say(pace(int(done), begun[1] - begun[0], int(total - done)))
+
+    return told
+
+
+def _show(origin: Origin) -> None:
+    from rich.console import Console
+
+    found, console = origin.agreement, Console(highlight=False)
+    console.print(
+        f"the same label as the language model on {found.value:.1%} of {found.rows:,} texts it did not learn from"
+        f" ({found.low:.1%} to {found.high:.1%})"
+    )
+    console.print(
+        f"to compare: always saying {found.most!r} would give {found.majority:.1%}", markup=False, soft_wrap=True
+    )
+    console.print(
+        f"probabilities: mean divergence {found.divergence:.3f}, log-loss {found.log_loss:.3f} (0 is the best);"
+        f" learned from {origin.trained:,} texts, C = {origin.strength:g}",
+        soft_wrap=True,
+    )
+    console.print(_labels(origin))
+
+
+def _labels(origin: Origin) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("label", "language model", "distilled", "of the model's, the same", "divergence")
+    for one in origin.agreement.labels:
+        same = "–" if one.agreement is None else f"{one.agreement:.1%}"
+        apart = "–" if one.divergence is None else f"{one.divergence:.3f}"
+        table.add_row(Text(one.label, style="bold"), f"{one.rows:,}", f"{one.given:,}", same, apart)
+    return table
