@@ -30,7 +30,8 @@ from zicl.exceptions import (
 from zicl.fitted import Fitted
 from zicl.lm.base import LanguageModel
 from zicl.retrieve.encoder import Encoder
-from zicl.retrieve.index import Index
+from zicl.retrieve.index import Index, Searchable
+from zicl.retrieve.joint import JointIndex
 
 if TYPE_CHECKING:
     from zicl.distill.classifier import DistilledClassifier
@@ -104,11 +105,17 @@ def depends_on(classifier: ZICLClassifier) -> dict[str, Any]:
     return {
         "labels": classifier.labels_.to_toml(),
         "lm": classifier.lm_.identity,
-        "corpus": getattr(classifier.index_, "identity", None),
+        "corpus": _corpus_identity(classifier.index_),
         "seed": classifier.seed,
         "fitted": classifier.fitted_.to_dict(),
         **{name: value.model_dump(mode="json") for name, value in classifier.settings_.items()},
     }
+
+
+def _corpus_identity(index: Searchable | None) -> str | list[str] | None:
+    if isinstance(index, JointIndex):
+        return [index.base.identity, index.other.identity]
+    return index.identity if isinstance(index, Index) else None
 
 
 def _seen_from(folder: Path, path: Path) -> str:
