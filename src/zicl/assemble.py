@@ -17,8 +17,10 @@ from zicl.demos.prompt import Inference, Limits, PromptBuilder
 from zicl.demos.synonyms import complete_synonyms, paper_table, random_unigrams
 from zicl.demos.template import Template, get_template
 from zicl.ensemble import Ensemble
+from zicl.exceptions import ConfigError
 from zicl.lm.base import LanguageModel
 from zicl.opinion import Opinion
+from zicl.options import NeighbourOptions
 from zicl.pipeline import Pipeline
 from zicl.retrieve.base import RETRIEVERS, Retriever
 from zicl.retrieve.clusters import Clusters
@@ -88,7 +90,7 @@ def assemble(
         for assignment in range(labelling.assignments if retrieval.k else 1)
     )
     embed = embed if index is None else index.embed
-    return Ensemble(pipelines, Opinion.on(labels, embed) if scoring.encoder and embed else None)
+    return Ensemble(pipelines, Opinion(embed) if scoring.encoder and embed else None)
 
 
 def make_retriever(settings: Retrieval) -> Retriever:
@@ -126,6 +128,10 @@ def pick_template(template: str | tuple[str, str], labels: Labels) -> Template:
 
 def _labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> labelers.Labeler:
     """What labels the demonstrations."""
+    if labelling.words == "neighbours":
+        if base.index is None:
+            raise ConfigError("options are drawn from a corpus, and there is none", hint="name a corpus")
+        return NeighbourOptions(base.index)
     drawn = _random_labels(base.labels, labelling, base.seed, offline=offline)
     if labelling.source == "random" or base.index is None:
         return drawn

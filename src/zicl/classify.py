@@ -42,7 +42,8 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     index : path of a corpus built with ``zicl corpus build``, an open ``Index``, or None for no-demos
-    labels : names, a mapping name → synonyms, ``Labels``, or the path of a labels.toml
+    labels : names, a mapping name → synonyms, ``Labels``, or the path of a labels.toml; a number for so many options
+        that are other words for every text (then with ``Labelling(words="neighbours")``)
     lm : a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, or a loaded language model
     method : "z-icl" (the paper's), "naive", "random-inputs" or "no-demos"
     retrieval, labelling, prompt, scoring : settings; what is set in them changes the method's and the defaults
@@ -206,10 +207,20 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- predicting -----------------------------------------------------------------------------------
 
-    def classify(self, X: Iterable[str], progress: Progress | None = None) -> list[Result]:
-        """Results with scores, demonstrations and prompts, in the order of ``X``."""
+    def classify(
+        self,
+        X: Iterable[str | tuple[str, str]],
+        progress: Progress | None = None,
+        *,
+        options: Sequence[Sequence[str]] | None = None,
+    ) -> list[Result]:
+        """Results with scores, demonstrations and prompts, in the order of ``X``.
+
+        A tuple of two texts is a pair. ``options`` holds each text's own choice of labels, or, where the labels
+        are a number, its own words.
+        """
         check_is_fitted(self, "pipeline_")
-        return self.ensemble_.run(check_texts(X), progress)
+        return self.ensemble_.run(check_texts(X), progress, options)
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:
         """What is compared, one row a text, one column a label in the order of ``classes_``."""

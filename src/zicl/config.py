@@ -37,7 +37,8 @@ class Retrieval(_Settings):
 class Labelling(_Settings):
     """Which labels the demonstrations get, and which words these are shown as."""
 
-    words: Literal["original", "synonyms", "random-words"] = "synonyms"
+    # "neighbours": sentences that stand near a demonstration, for options that are other words for every text.
+    words: Literal["original", "synonyms", "random-words", "neighbours"] = "synonyms"
     # Drawn at random, or the model's own confident zero-shot answers.
     source: Literal["random", "self"] = "random"
     # Every label as often as every other, instead of independent draws.

@@ -14,6 +14,7 @@ import numpy as np
 
 from zicl.calibrate.scores import Scores, joined, log_prior
 from zicl.demos.labels import Labels
+from zicl.exceptions import ConfigError
 from zicl.lm.base import Progress
 from zicl.opinion import Opinion
 from zicl.pipeline import Pipeline
@@ -49,10 +50,25 @@ class Ensemble:
         inferences = dict.fromkeys(pipeline.scoring.inference for pipeline in self.pipelines)
         return (*inferences, ENCODER) if self.opinion else tuple(inferences)
 
-    def run(self, texts: Sequence[str], progress: Progress | None = None) -> list[Result]:
-        """Classify texts, in their order."""
+    def run(
+        self,
+        texts: Sequence[str],
+        progress: Progress | None = None,
+        options: Sequence[Sequence[str]] | None = None,
+    ) -> list[Result]:
+        """Classify texts, in their order; ``options`` are each text's own labels, where texts differ in them."""
         count = len(self.pipelines)
-        prepared = [pipeline.prepare(text) for text in texts for pipeline in self.pipelines]
+        chosen = [self.labels] * len(texts) if options is None else [self.labels.among(each) for each in options]
+        if self.priors and len({labels.names for labels in chosen} | {self.labels.names}) > 1:
+            raise ConfigError(
+                "shares were fitted for all labels, and some texts have only some of them",
+                hint="use another calibration, or none",
+            )
+        prepared = [
+            pipeline.prepare(text, labels)
+            for text, labels in zip(texts, chosen, strict=True)
+            for pipeline in self.pipelines
+        ]
         scores = self.main.lm.score([item.prompt for item in prepared], _each(count, progress))
         parts = [
             self.pipelines[n % count].result(item, score)
@@ -80,7 +96,7 @@ class Ensemble:
             rows.setdefault(pipeline.scoring.inference, []).append([score.value for score in part.scores])
         terms: dict[str, Scores] = {name: np.mean(values, axis=0) for name, values in rows.items()}
         if self.opinion:
-            terms[ENCODER] = self.opinion.scores(parts[0].text)
+            terms[ENCODER] = self.opinion.scores(parts[0].text, parts[0].prepared.labels)
         return terms
 
     def fitted(self, texts: Sequence[str], progress: Progress | None = None) -> Ensemble:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +13,23 @@ from zicl.demos.labels import Labels
 
 # Cosines lie close together: the scale sentence encoders are trained with makes log-scores of them.
 _SCALE = 20.0
+Vector = NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Opinion:
     """Cosines to the labels' descriptions, or to their words where none is given, as log-scores."""
 
-    embed: Callable[[str], NDArray[np.float32]]
-    vectors: NDArray[np.float32]
+    embed: Callable[[str], Vector]
+    _known: dict[str, Vector] = field(default_factory=dict, compare=False)
 
-    @classmethod
-    def on(cls, labels: Labels, embed: Callable[[str], NDArray[np.float32]]) -> Opinion:
-        """The opinion on these labels."""
-        return cls(embed, np.stack([embed(label.description or label.words) for label in labels]))
-
-    def scores(self, text: str) -> Scores:
+    def scores(self, text: str, labels: Labels) -> Scores:
         """One score a label."""
-        cosines: Scores = (self.vectors @ self.embed(text)).astype(np.float64)
+        vectors = np.stack([self._label(label.description or label.words) for label in labels])
+        cosines: Scores = (vectors @ self.embed(text)).astype(np.float64)
         return _SCALE * cosines
+
+    def _label(self, words: str) -> Vector:
+        if words not in self._known:
+            self._known[words] = self.embed(words)
+        return self._known[words]

@@ -10,10 +10,12 @@ import numpy as np
 from zicl.calibrate.probes import Probes
 from zicl.calibrate.scores import log_prior
 from zicl.config import Scoring
-from zicl.demos.labeler import Drawn, Labeler
+from zicl.demos.labeler import Drawn, Labeler, RandomLabels
 from zicl.demos.labels import Labels
 from zicl.demos.prompt import Demonstration, PromptBuilder
+from zicl.exceptions import ConfigError, TextError
 from zicl.lm.base import BranchScores, LanguageModel, Progress
+from zicl.pair import SEPARATOR, join
 from zicl.results import LabelScore, Prepared, Result, Shown
 from zicl.retrieve.base import Query, Retrieved, Retriever
 from zicl.retrieve.clusters import Clusters
@@ -52,28 +54,48 @@ class Pipeline:
 
     def result(self, prepared: Prepared, scores: BranchScores) -> Result:
         """What the scores of a prompt's branches say; what the probes got is taken off."""
-        count, reduce = len(self.labels), self.scoring.reduce
-        own = label_scores(self.labels, scores[:count], reduce)
+        labels, reduce = prepared.labels, self.scoring.reduce
+        count = len(labels)
+        own = label_scores(labels, scores[:count], reduce)
         if not prepared.prompt.probes:
             return Result(prepared, own)
         probes = [
-            label_scores(self.labels, scores[start : start + count], reduce)
-            for start in range(count, len(scores), count)
+            label_scores(labels, scores[start : start + count], reduce) for start in range(count, len(scores), count)
         ]
         base = log_prior(np.array([[score.value for score in row] for row in probes]))
         calibrated = tuple(replace(s, value=s.value - float(b)) for s, b in zip(own, base, strict=True))
         return Result(prepared, calibrated, probes=tuple(tuple(s.log_likelihood for s in row) for row in probes))
 
-    def prepare(self, text: str) -> Prepared:
-        """The demonstrations and the prompt of one text."""
-        text = text.strip()
-        shown = self._demonstrations(text)
+    def prepare(self, text: str, labels: Labels | None = None) -> Prepared:
+        """The demonstrations and the prompt of one text; ``labels`` are its own, where texts differ in them."""
+        text, labels = text.strip(), labels or self.labels
+        self._check_fields(text)
+        shown = self._demonstrations(text, labels)
         probes: list[str] = []
         if self.probes is not None:
             probes = self.probes.inputs([s.sentence.text for s in shown], self.seed, self._item(text))
-        demos = [Demonstration(s.sentence.text, s.words) for s in shown]
-        prompt = self.builder.build(text, demos, self.labels.words, probes)
-        return Prepared(text, tuple(_mark_kept(shown, prompt.dropped)), prompt, self.assignment)
+        demos = [Demonstration(self._demo_text(s), s.words) for s in shown]
+        prompt = self.builder.build(text, demos, labels.words, probes)
+        return Prepared(text, tuple(_mark_kept(shown, prompt.dropped)), prompt, labels, self.assignment)
+
+    def _check_fields(self, text: str) -> None:
+        if self.builder.template.two_fields != (SEPARATOR in text):
+            raise TextError(
+                "a pair of texts needs a template with {first} and {second}, one text a template with {input}",
+                hint="--template pair, or your own: 'Premise: {first}\\nHypothesis: {second}|Answer: {label}'",
+            )
+
+    def _demo_text(self, shown: Shown) -> str:
+        """The sentence; for pairs it and the nearest sentence it stands beside, in their order."""
+        if not self.builder.template.two_fields or SEPARATOR in shown.sentence.text:
+            return shown.sentence.text
+        if shown.nearest is None or shown.nearest.row == shown.sentence.row:
+            raise ConfigError(
+                "a demonstration of a pair is a sentence with its physical neighbour, and this retrieval gives none",
+                hint="use the retrieval 'physical' (the method z-icl), or no-demos",
+            )
+        first, second = sorted((shown.nearest, shown.sentence), key=lambda sentence: sentence.row)
+        return join(first.text, second.text)
 
     def retrieve(self, text: str) -> list[Retrieved]:
         """The rows for one text, nearest first."""
@@ -99,13 +121,16 @@ class Pipeline:
         """What the draws for a text are derived from: those that share demonstrations share their labels."""
         return SHARED_ITEM if getattr(self.retriever, "shared", False) else self._query(text).key
 
-    def _demonstrations(self, text: str) -> list[Shown]:
+    def _demonstrations(self, text: str, among: Labels) -> list[Shown]:
         """Farthest first: the nearest demonstration stands next to the test input."""
         found = self.retrieve(text)
         if not found or self.labeler is None or self.index is None:
             return []
         key = self._item(text) if self.assignment == 0 else f"{self._item(text)} #{self.assignment}"
-        labels = self.labeler.label([item.row for item in found], self.seed, key)
+        labeler = self.labeler
+        if among is not self.labels and isinstance(labeler, RandomLabels) and set(among.names) <= set(labeler.words):
+            labeler = replace(labeler, words={name: labeler.words[name] for name in among.names})
+        labels = labeler.label([item.row for item in found], self.seed, key)
         chosen = sorted(_surest(labels, self.k))
         return [self._shown(found[n], labels[n]) for n in chosen][::-1]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from zicl.calibrate.scores import joined, log_softmax
 from zicl.corpus.store import Sentence
+from zicl.demos.labels import Labels
 from zicl.demos.prompt import Prompt
 
 
@@ -29,12 +30,13 @@ class Shown:
 class Prepared:
     """A text with its demonstrations (farthest first) and its prompt, ready to be scored.
 
-    ``assignment`` is the number of the draw of labels.
+    ``labels`` are those it has to choose from; ``assignment`` is the number of the draw of labels.
     """
 
     text: str
     demos: tuple[Shown, ...]
     prompt: Prompt
+    labels: Labels
     assignment: int = 0
 
 

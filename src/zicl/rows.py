@@ -129,6 +129,23 @@ def _named_by_text(rows: list[Row]) -> list[Row]:
     return named
 
 
+def read_options(value: Any, where: str) -> tuple[str, ...]:
+    """A row's own labels: a list, a JSON list, or words parted by ``|``.
+
+    >>> read_options("a cat | a dog", "row 1")
+    ('a cat', 'a dog')
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            value = json.loads(text) if text.startswith("[") else text.split("|")
+        except json.JSONDecodeError as error:
+            raise TextError(f"{where}: its options are not JSON ({error.msg})", hint='["a cat", "a dog"]') from error
+    if not isinstance(value, list | tuple) or len(value) < 2 or not all(isinstance(each, str) for each in value):
+        raise TextError(f"{where}: expected at least two options, found {value!r}", hint="a list, or a cat|a dog")
+    return tuple(check_text(each.strip(), f"{where}, an option,") for each in value)
+
+
 class Output:
     """A CSV or JSONL file that grows by whole chunks; what a killed run left unfinished is cut off again.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from zicl.exceptions import TextError
+from zicl.pair import SEPARATOR, halves, join
 
 
 def check_texts(values: Iterable[object]) -> list[str]:
@@ -19,7 +20,23 @@ def check_texts(values: Iterable[object]) -> list[str]:
         )
     if hasattr(values, "columns"):
         raise TextError("a table was given where a column of texts was expected", hint='name the column: df["text"]')
-    return [check_text(value, f"row {number}") for number, value in enumerate(values)]
+    return [_text_or_pair(value, f"row {number}") for number, value in enumerate(values)]
+
+
+def _text_or_pair(value: object, where: str) -> str:
+    if isinstance(value, str) and SEPARATOR in value:
+        # It was joined before.
+        value = halves(value)
+    if not isinstance(value, tuple):
+        return check_text(value, where)
+    if len(value) != 2:
+        raise TextError(f"{where} holds {len(value)} texts", hint="give one text, or a pair of two")
+    return check_pair(value[0], value[1], where)
+
+
+def check_pair(first: object, second: object, where: str) -> str:
+    """Two texts as a pair that can be classified."""
+    return join(check_text(first, f"{where}, first text,"), check_text(second, f"{where}, second text,"))
 
 
 def check_text(value: object, where: str) -> str:
@@ -31,6 +48,8 @@ def check_text(value: object, where: str) -> str:
         )
     if not value.strip():
         raise TextError(f"{where} is empty", hint="drop rows without text")
+    if SEPARATOR in value:
+        raise TextError(f"{where} holds the control character U+001E", hint="take it out: zicl parts pairs with it")
     if "\0" in value:
         raise TextError(f"{where} holds a NUL byte", hint="the data may be binary or wrongly decoded: read it as UTF-8")
     try:

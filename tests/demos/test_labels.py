@@ -19,7 +19,7 @@ from zicl.exceptions import LabelError, SynonymError
         (["great", " "], "empty"),
         (["great", "bad\0"], "NUL"),
         ("great", "is the text"),
-        (5, "labels is int"),
+        (5.0, "labels is float"),
         ([0, 1], "holds 0, not text"),
         ("missing.toml", "there is no file"),
     ],

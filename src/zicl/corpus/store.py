@@ -130,6 +130,14 @@ class Corpus:
             return row + 1
         return None
 
+    def around(self, row: int, reach: int) -> list[int]:
+        """The rows of its paragraph at most ``reach`` away, without itself."""
+        first = row - min(reach, int(self.table["position"][row].as_py()))
+        last = row
+        while last < row + reach and last + 1 < len(self) and self.table["position"][last + 1].as_py() > 0:
+            last += 1
+        return [other for other in range(first, last + 1) if other != row]
+
     def paragraph(self, row: int) -> list[Sentence]:
         """All sentences of the paragraph that ``row`` stands in."""
         first = row - self.sentence(row).position

@@ -66,9 +66,14 @@ class Labels:
 
     @classmethod
     def of(cls, value: object) -> Labels:
-        """Labels from a list of names, a mapping name → synonyms, or the path of a labels.toml."""
+        """Labels from a list of names, a mapping name → synonyms, or the path of a labels.toml.
+
+        A number stands for that many options which are other words for every text: "1", "2" and so on.
+        """
         if isinstance(value, Labels):
             return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return cls(tuple(Label(str(number)) for number in range(1, value + 1)))
         if isinstance(value, Path) or (isinstance(value, str) and value.endswith(".toml")):
             return read_labels(Path(value))
         if isinstance(value, str):
@@ -105,6 +110,26 @@ class Labels:
     def words(self) -> tuple[str, ...]:
         """The words shown to the model, in order."""
         return tuple(label.words for label in self.items)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether they only count options."""
+        return self.names == tuple(str(number) for number in range(1, len(self) + 1))
+
+    def among(self, options: Sequence[str]) -> Labels:
+        """The labels one text has to choose from: some of these, or for numbered ones the options' own words.
+
+        >>> Labels.of(3).among(["a cat", "a dog"]).words
+        ('a cat', 'a dog')
+        """
+        unknown = [name for name in options if name not in self.names]
+        if not unknown:
+            return Labels(tuple(self[name] for name in options))
+        if not self.numbered:
+            raise LabelError(f"{unknown[0]!r} is no label", hint=f"the labels are: {', '.join(self.names)}")
+        if len(options) > len(self):
+            raise LabelError(f"a text has {len(options)} options, the labels count {len(self)}", hint="raise --labels")
+        return Labels(tuple(Label(str(number), words) for number, words in enumerate(options, start=1)))
 
     def with_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> Labels:
         """The same labels with synonyms given for some of them."""

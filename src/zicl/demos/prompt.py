@@ -19,6 +19,7 @@ from typing import Literal
 from zicl.demos.template import Template
 from zicl.demos.tokens import EMPTY, Segment, Tokenizer, cut, segment
 from zicl.exceptions import LabelError, PromptError
+from zicl.pair import halves, join
 
 Inference = Literal["direct", "channel"]
 
@@ -154,8 +155,19 @@ class PromptBuilder:
                 f"the label lines leave no room for the input in a context of {self.context} tokens",
                 hint="use shorter label words, or a model with a longer context",
             )
-        shortened = cut(self.tokenizer, text, limit)
-        return shortened.text, len(shortened) < len(self.tokenizer.encode(text))
+        return self._cut(text, limit)
+
+    def _cut(self, text: str, limit: int) -> tuple[str, bool]:
+        """A text of at most ``limit`` tokens, and whether it lost any; of a pair the longer half loses more."""
+        parts = halves(text)
+        lengths = [len(self.tokenizer.encode(part)) for part in parts]
+        if sum(lengths) <= limit:
+            return text, False
+        if len(parts) == 1:
+            return cut(self.tokenizer, text, limit).text, True
+        first = min(lengths[0], max(limit // 2, limit - lengths[1]))
+        kept = [cut(self.tokenizer, part, n).text for part, n in zip(parts, (first, limit - first), strict=True)]
+        return join(*kept), True
 
     def _demo_blocks(self, demos: Sequence[Demonstration]) -> tuple[list[tuple[Segment, Segment]], int]:
         """Each demonstration twice: as the first of the prompt, and following another."""
@@ -175,7 +187,7 @@ class PromptBuilder:
         overhead = len(self._demo("", "x", demo.words)) - 1
         limit = self.limits.per_demo - overhead
         while limit > 0:
-            text = cut(self.tokenizer, demo.text, limit).text
+            text, _ = self._cut(demo.text, limit)
             block = self._demo("", text, demo.words)
             if len(block) <= self.limits.per_demo:
                 return block, self._demo(self.template.separator, text, demo.words)

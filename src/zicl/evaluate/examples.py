@@ -12,7 +12,8 @@ from zicl._random import rng, stable_hash
 from zicl.corpus.sources import detect_format
 from zicl.evaluate.tasks import Task
 from zicl.exceptions import DownloadError, ModelError, TextError
-from zicl.rows import check_distinct, read_records, row_name
+from zicl.pair import join
+from zicl.rows import check_distinct, read_options, read_records, row_name
 from zicl.texts import check_text
 
 Split = Literal["test", "train"]
@@ -24,11 +25,12 @@ _OPTIONAL_IDS = ("", "id")
 
 @dataclass(frozen=True)
 class Example:
-    """A text with its gold label."""
+    """A text with its gold label, and its own options if it has any."""
 
     id: str
     text: str
     label: str
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class _Columns:
     label: str
     id: str
     values: dict[str, str]
+    pair: str = ""
+    options: str = ""
 
 
 def read_examples(task: Task, source: str | Path | None = None, split: Split = "test") -> list[Example]:
@@ -51,7 +55,12 @@ def read_examples(task: Task, source: str | Path | None = None, split: Split = "
         return _checked(_hub_records(task, split), _hub_columns(task), f"{task.hub.id if task.hub else ''}, {split}")
     names = task.labels.names
     columns = _Columns(
-        task.text_column, task.label_column, task.id_column, task.values or dict(zip(names, names, strict=True))
+        task.text_column,
+        task.label_column,
+        task.id_column,
+        task.values or dict(zip(names, names, strict=True)),
+        task.pair_column,
+        task.options_column,
     )
     return _checked(enumerate(_file_records(Path(source)), start=1), columns, str(source))
 
@@ -90,7 +99,7 @@ def subsample(examples: Sequence[Example], n: int, seed: int) -> list[Example]:
 def data_hash(examples: Iterable[Example]) -> str:
     """A hash of the examples' ids, texts and labels, whatever their order."""
     ordered = sorted(examples, key=lambda example: example.id)
-    return f"{stable_hash(*(part for e in ordered for part in (e.id, e.text, e.label))):032x}"
+    return f"{stable_hash(*(part for e in ordered for part in (e.id, e.text, e.label, *e.options))):032x}"
 
 
 def _file_records(path: Path) -> list[Any]:
@@ -147,8 +156,8 @@ def _example(record: Any, number: int, columns: _Columns, where: str) -> Example
     if not isinstance(record, dict):
         raise TextError(f"{where}: expected an object, found {type(record).__name__}")
     wanted = {"text_column": columns.text, "label_column": columns.label}
-    if columns.id not in _OPTIONAL_IDS:
-        wanted["id_column"] = columns.id
+    others = {"id_column": columns.id, "pair_column": columns.pair, "options_column": columns.options}
+    wanted |= {setting: column for setting, column in others.items() if column not in _OPTIONAL_IDS}
     for setting, column in wanted.items():
         if column not in record:
             raise TextError(
@@ -156,6 +165,9 @@ def _example(record: Any, number: int, columns: _Columns, where: str) -> Example
                 hint=f"name it with {setting} in the tasks file; there are: {', '.join(map(str, record))}",
             )
     text = check_text(record[columns.text], f"{where}, column {columns.text!r},")
+    if columns.pair:
+        text = join(text, check_text(record[columns.pair], f"{where}, column {columns.pair!r},"))
+    options = read_options(record[columns.options], where) if columns.options else ()
     value = record[columns.label]
     # A whole number that went through a table with gaps comes back as 1.0.
     key = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -164,4 +176,4 @@ def _example(record: Any, number: int, columns: _Columns, where: str) -> Example
             f"{where}: the label {value!r} is none of the task's",
             hint=f"expected one of: {', '.join(columns.values)}; or say with values = {{…}} which label it means",
         )
-    return Example(str(record.get(columns.id, number)), text, columns.values[key])
+    return Example(str(record.get(columns.id, number)), text, columns.values[key], options)

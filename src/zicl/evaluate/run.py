@@ -83,7 +83,7 @@ class Runner:
         """The rows of some examples of a cell, without their overlap."""
         method = self.world.methods[cell.method]
         if method.kind == "prompt":
-            results = self.ensemble(cell).run([example.text for example in examples])
+            results = self.ensemble(cell).run([example.text for example in examples], options=_options(examples))
             named = method.demos == "train"
             return [_prompted(cell, e, r, named=named) for e, r in zip(examples, results, strict=True)]
         if method.kind == "instruction":
@@ -149,7 +149,9 @@ class Runner:
         kind, labels = self.world.methods[cell.method].kind, self.world.tasks[cell.task].labels
         if kind == "prompt":
             ways = self.ensemble(cell).pipelines
-            return [[way.prepare(example.text).prompt for example in examples] for way in ways]
+            chosen = [labels.among(example.options) if example.options else None for example in examples]
+            asked = list(zip(examples, chosen, strict=True))
+            return [[way.prepare(example.text, own).prompt for example, own in asked] for way in ways]
         if kind == "instruction":
             limit = self.world.experiment.prompt.tokens_input
             return [[controls.instruction(example.text, labels, self.world.lm, limit) for example in examples]]
@@ -160,9 +162,13 @@ class Runner:
         prompts = self.prompts(cell, examples)[0]
         found = zip(examples, prompts, self.world.lm.score(prompts), strict=True)
         return [
-            _prompted(cell, e, Result(Prepared(e.text, (), prompt), label_scores(labels, scores, reduce)))
+            _prompted(cell, e, Result(Prepared(e.text, (), prompt, labels), label_scores(labels, scores, reduce)))
             for e, prompt, scores in found
         ]
+
+
+def _options(examples: Sequence[Example]) -> list[tuple[str, ...]] | None:
+    return [example.options for example in examples] if any(example.options for example in examples) else None
 
 
 def _row(cell: Cell, example: Example, labels: Sequence[str], scores: Any) -> Row:

@@ -82,6 +82,9 @@ class Task(BaseModel):
     note: str = ""
     text_column: str = "text"
     label_column: str = "label"
+    # The second text of a pair; and a list of each example's own options, whose number is then the label.
+    pair_column: str = ""
+    options_column: str = ""
     id_column: str = "id"
     values: dict[str, str] = Field(default_factory=dict)
     test: Path | None = None
@@ -93,10 +96,11 @@ class Task(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         # A template that does not exist is an error now, not after an hour.
-        if isinstance(self.template, str):
-            get_template(self.template)
-        else:
-            Template(*self.template)
+        template = get_template(self.template) if isinstance(self.template, str) else Template(*self.template)
+        if template.two_fields != bool(self.pair_column):
+            raise ValueError("a pair_column goes with a template of two fields, {first} and {second}, and only with it")
+        if self.options_column and not self.labels.numbered:
+            raise ValueError('with an options_column the labels count the options: labels = ["1", "2", …]')
         unknown = sorted(set(self.values.values()) - set(self.labels.names))
         if unknown:
             raise ValueError(f"values name no label of the task: {', '.join(unknown)}")

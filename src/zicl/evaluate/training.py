@@ -45,6 +45,10 @@ class TrainingIndex:
         """None: examples are single."""
         return None
 
+    def around(self, row: int, reach: int) -> list[int]:
+        """None: examples are single."""
+        return []
+
     def documents_like(self, text: str) -> set[int]:
         """Examples with this text."""
         wanted = document_hash(text)

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 from zicl._random import rng
 from zicl._registry import Registry
 from zicl.exceptions import RetrievalError
+from zicl.pair import halves
 from zicl.retrieve.index import Hit, Searchable
 
 
@@ -61,9 +62,10 @@ class Filter:
 
     def __init__(self, index: Searchable, query: Query, *, exclude_self: bool = True) -> None:
         self._index = index
-        self._documents = index.documents_like(query.text) if exclude_self else set()
+        parts = halves(query.text) if exclude_self else ()
+        self._documents = {document for part in parts for document in index.documents_like(part)}
         # The input's own text counts as shown: it may also stand, as a duplicate, in a document of others.
-        self._used = {_plain(query.text)} if exclude_self else set()
+        self._used = {_plain(part) for part in (*parts, *([query.text] if parts else []))}
 
         self._near = query.text if query.near is None else query.near
 

@@ -14,6 +14,7 @@ from zicl._files import read_json
 from zicl._random import stable_hash
 from zicl.corpus.store import Corpus, Sentence, check_files
 from zicl.exceptions import CorpusVersionError, EncoderMismatchError, IndexMissingError
+from zicl.pair import plain
 from zicl.retrieve import vectors
 from zicl.retrieve.build import FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
 from zicl.retrieve.encoder import Encoder, load_encoder
@@ -59,6 +60,10 @@ class Searchable(Protocol):
 
     def embed(self, text: str) -> NDArray[np.float32]:
         """The vector of one text."""
+        ...
+
+    def around(self, row: int, reach: int) -> list[int]:
+        """The rows of its paragraph at most ``reach`` away, without itself."""
         ...
 
     def documents_like(self, text: str) -> set[int]:
@@ -143,7 +148,7 @@ class Index:
         if text not in self._queries:
             if len(self._queries) >= _CACHED_QUERIES:
                 self._queries.pop(next(iter(self._queries)))
-            self._queries[text] = self.encoder.encode([text])[0]
+            self._queries[text] = self.encoder.encode([plain(text)])[0]
         return self._queries[text]
 
     def nearest(self, text: str) -> Iterator[Hit]:
@@ -176,6 +181,10 @@ class Index:
     def neighbour(self, row: int) -> int | None:
         """The row beside it in its paragraph."""
         return self.corpus.neighbour(row)
+
+    def around(self, row: int, reach: int) -> list[int]:
+        """The rows of its paragraph at most ``reach`` away, without itself."""
+        return self.corpus.around(row, reach)
 
     def documents_like(self, text: str) -> set[int]:
         """Documents whose whole text this is, or in which it stands as a sentence."""

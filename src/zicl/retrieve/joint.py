@@ -59,6 +59,11 @@ class JointIndex:
         found = index.neighbour(own)
         return None if found is None else found + row - own
 
+    def around(self, row: int, reach: int) -> list[int]:
+        """The rows of its paragraph at most ``reach`` away, without itself."""
+        index, own, _ = self._part(row)
+        return [found + row - own for found in index.around(own, reach)]
+
     def documents_like(self, text: str) -> set[int]:
         """Documents whose whole text this is, or in which it stands as a sentence."""
         shift = int(self.base.corpus.manifest["documents"])

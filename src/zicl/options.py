@@ -1,0 +1,38 @@
+"""Pseudo-options: where every text has options of its own, a demonstration is answered with a sentence near it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from zicl._random import rng
+from zicl.demos.labeler import Drawn
+from zicl.exceptions import RetrievalError
+from zicl.retrieve.index import Searchable
+
+# Sentences this far away in the paragraph are still about the same thing.
+_REACH = 3
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourOptions:
+    """For each demonstration a sentence near it in its paragraph, drawn at random."""
+
+    index: Searchable
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    candidates: ClassVar[int] = 1
+
+    def label(self, rows: Sequence[int], seed: int, key: str) -> list[Drawn]:
+        """A neighbouring sentence for each row."""
+        generator, drawn = rng(seed, key, "options"), list[Drawn]()
+        for row in rows:
+            near = self.index.around(row, _REACH)
+            if not near:
+                raise RetrievalError(
+                    f"sentence {row} stands alone in its paragraph: there is no sentence near it to answer with",
+                    hint="use the retrieval 'physical', which takes no such sentence",
+                )
+            text = self.index.sentence(near[int(generator.integers(len(near)))]).text
+            drawn.append(Drawn(text, text))
+        return drawn

@@ -1,0 +1,132 @@
+"""Evaluations of what goes beyond the paper: calibrated, shared and joined methods, pairs and options."""
+
+import json
+
+import pytest
+
+from tests.evaluate.conftest import examples, make_experiment
+from zicl.evaluate.experiment import Experiment
+from zicl.evaluate.methods import Method
+from zicl.evaluate.run import Runner, evaluate
+from zicl.evaluate.store import Results
+from zicl.evaluate.verify import verify
+from zicl.evaluate.world import World
+from zicl.exceptions import ConfigError, TextError
+
+_PHYSICAL = {"method": "physical", "k": 4}
+_SYNONYMS = {"words": "synonyms"}
+BEYOND = {
+    "balanced": {"retrieval": _PHYSICAL, "labelling": {**_SYNONYMS, "balanced": True}},
+    "draws": {"retrieval": _PHYSICAL, "labelling": {**_SYNONYMS, "assignments": 3}},
+    "own": {"retrieval": _PHYSICAL, "labelling": {**_SYNONYMS, "source": "self"}},
+    "shared": {"retrieval": {**_PHYSICAL, "share": 4}, "labelling": _SYNONYMS},
+    "contextual": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "calibration": {"method": "contextual"}},
+    "batch": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "calibration": {"method": "batch"}},
+    "opinion": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "encoder": True},
+}
+
+
+@pytest.fixture
+def beyond(tasks, lm, index):
+    changes = {"methods": ["z-icl", *BEYOND], "define": BEYOND, "inferences": ["channel", "both"], "seeds": [100]}
+    return World(make_experiment(tasks, **changes), lm=lm, index=index)
+
+
+def test_every_raw_score_is_stored(beyond, tmp_path):
+    evaluate(beyond, tmp_path / "r")
+    rows = Results.open(tmp_path / "r").table().to_pylist()
+    assert len(rows) == 2 * 8 * 10
+    for row in rows:
+        ways = (2 if row["inference"] == "both" else 1) * (3 if row["method"] == "draws" else 1)
+        probes = 3 if row["method"] == "contextual" else 0
+        joined = ways > 1 or probes or row["method"] == "opinion"
+        assert (row["raw"] is None) == (not joined)
+        if not joined:
+            continue
+        assert len(row["raw"]) == ways * (1 + probes)
+        assert row["raw"][0] == row["log_likelihoods"]
+        names = ("terrible", "great")
+        assert row["predicted"] == names[row["values"].index(max(row["values"]))]
+        terms = (2 if row["inference"] == "both" else 1) + (row["method"] == "opinion")
+        assert (row["terms"] is None) == (probes > 0 and ways == 1)
+        assert row["terms"] is None or len(row["terms"]) == terms
+    assert all(check.agrees for check in verify(beyond, Results.open(tmp_path / "r"), sample=30))
+
+
+def test_a_second_run_computes_nothing_and_other_examples_make_other_clusters(beyond, tasks, lm, index, tmp_path):
+    evaluate(beyond, tmp_path / "r")
+    assert evaluate(beyond, tmp_path / "r").computed == 0
+    fewer = make_experiment(tasks, methods=["shared"], define=BEYOND, seeds=[100], examples=6)
+    with pytest.raises(ConfigError, match="clustered"):
+        evaluate(World(fewer, lm=lm, index=index), tmp_path / "r")
+
+
+def test_tokens_are_counted_for_every_way_to_ask(beyond):
+    runner = Runner(beyond)
+    from zicl.evaluate.plan import Cell
+
+    asked = runner.prompts(Cell("Days", "draws", "task", "both", 100), beyond.examples["Days"][:2])
+    assert [len(prompts) for prompts in asked] == [2] * 6
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ({"demos": "train", "retrieval": {"method": "random", "share": 4}}, "are for raw text"),
+        ({"calibration": {"method": "batch", "priors": {"a": 0.5}}}, "fits its priors"),
+    ],
+)
+def test_impossible_methods_are_refused(method, message):
+    with pytest.raises(ValueError, match=message):
+        Method(**method)
+
+
+def _world(tmp_path, lm, index, task, rows, **define):
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "tasks.toml").write_text(task)
+    experiment = Experiment(
+        tasks=["T"], methods=["no-demos", *define], define=define, seeds=[1], corpus="given",
+        task_file=str(tmp_path / "tasks.toml"),
+    )  # fmt: skip
+    return World(experiment, lm=lm, index=index)
+
+
+def test_pairs(tmp_path, lm, index):
+    rows = [{**row, "other": "It rained.", "label": ("yes", "no")[n % 2]} for n, row in enumerate(examples(6))]
+    task = '[T]\ntest = "test.jsonl"\nlabels = ["yes", "no"]\ntemplate = "pair"\npair_column = "other"\n'
+    world = _world(tmp_path, lm, index, task, rows, paired={"retrieval": _PHYSICAL})
+    evaluate(world, tmp_path / "r")
+    found = Results.open(tmp_path / "r").table().to_pylist()
+    assert len(found) == 2 * 2 * 6
+    assert all(row["predicted"] in ("yes", "no") for row in found)
+
+
+def test_options(tmp_path, lm, index):
+    rows = [
+        {**row, "choices": [f"It was day {n}.", "Nobody came.", "A pear fell."], "label": str(n % 3 + 1)}
+        for n, row in enumerate(examples(6))
+    ]
+    task = '[T]\ntest = "test.jsonl"\nlabels = ["1", "2", "3"]\ntemplate = "choice"\noptions_column = "choices"\n'
+    chosen = {"retrieval": _PHYSICAL, "labelling": {"words": "neighbours"}}
+    world = _world(tmp_path, lm, index, task, rows, chosen=chosen)
+    evaluate(world, tmp_path / "r")
+    assert {row["predicted"] for row in Results.open(tmp_path / "r").table().to_pylist()} <= {"1", "2", "3"}
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ('labels = ["a", "b"]\ntemplate = "pair"', "pair_column goes with a template of two fields"),
+        ('labels = ["a", "b"]\npair_column = "x"', "pair_column goes with a template of two fields"),
+        ('labels = ["a", "b"]\noptions_column = "x"', "labels count the options"),
+    ],
+)
+def test_wrong_pairs_and_options_are_named(tmp_path, lm, index, task, message):
+    with pytest.raises(ConfigError, match=message):
+        _world(tmp_path, lm, index, f'[T]\ntest = "test.jsonl"\n{task}\n', examples(2))
+
+
+def test_a_missing_column_is_named(tmp_path, lm, index):
+    task = '[T]\ntest = "test.jsonl"\nlabels = ["terrible", "great"]\ntemplate = "pair"\npair_column = "other"\n'
+    with pytest.raises(TextError, match="there is no column 'other'"):
+        _world(tmp_path, lm, index, task, examples(2))
