@@ -1,0 +1,43 @@
+"""How a method's line looks: the same in every figure, and told apart without colours too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# In this order for good: a method that moved would change its looks. New ones go to the end.
+_METHODS = (
+    "z-icl", "no-demos", "naive", "random-inputs", "icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random",
+    "logistic", "instruction",
+)  # fmt: skip
+# The colours of Okabe and Ito, which the colour-blind can tell apart, without the yellow, which paper swallows.
+_COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "h", "d")
+Line = tuple[float, tuple[float, ...]] | str
+_LINES: tuple[Line, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+
+
+@dataclass(frozen=True)
+class Style:
+    """A colour, a marker and a line, as matplotlib names them."""
+
+    colour: str
+    marker: str
+    line: Line
+
+
+def styles(methods: Iterable[str]) -> dict[str, Style]:
+    """The style of every method; those an experiment defines come after the table's own, by name.
+
+    >>> styles(["z-icl"])["z-icl"] == styles(["my-own", "z-icl"])["z-icl"]
+    True
+    """
+    given = set(methods)
+    order = (*_METHODS, *sorted(given - set(_METHODS)))
+    return {name: _style(place) for place, name in enumerate(order) if name in given}
+
+
+def _style(place: int) -> Style:
+    """Markers repeat after twelve, and then with another line: no two of 48 are alike in black and white."""
+    line = (place + place // len(_MARKERS)) % len(_LINES)
+    return Style(_COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)], _LINES[line])
