@@ -59,3 +59,16 @@ def test_what_cannot_be_done_is_said(folder, tmp_path):
     assert isinstance(run(folder, "--json", "--format", "csv").exception, UsageError)
     assert isinstance(run(tmp_path / "nothing").exception, ZICLError)
     assert isinstance(run(folder, "--compare", "paper", "--metric", "macro-f1").exception, UsageError)
+
+
+def test_calibration_shares_and_figures(folder, tmp_path):
+    done = run(folder, "--calibrate", "batch", "--shares", "--figures", tmp_path / "figures")
+    assert done.exit_code == 0
+    assert "(batch-calibrated)" in done.stdout
+    assert "where one label has 90 %" in done.stdout
+    assert len(list((tmp_path / "figures").iterdir())) == 4
+    assert f"4 figures written to {tmp_path / 'figures'}" in done.stderr
+    assert "calibrated" not in run(folder).stdout
+    assert run(folder, "--calibrate", "domain").exit_code == 2
+    (tmp_path / "file").write_text("")
+    assert isinstance(run(folder, "--figures", tmp_path / "file").exception, UsageError)

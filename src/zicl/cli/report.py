@@ -13,7 +13,7 @@ from zicl.cli._progress import say
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl.report.build import Format
+    from zicl.report.build import Format, Report
 
 
 class Metrics(StrEnum):
@@ -38,10 +38,27 @@ class Comparisons(StrEnum):
     PAPER = "paper"
 
 
+class Calibrations(StrEnum):
+    """What is taken off the stored scores."""
+
+    BATCH = "batch"
+
+
 def report(
     results: Annotated[list[Path], typer.Argument(help="Results folders of 'zicl evaluate', one for each model.")],
     metric: Annotated[Metrics, typer.Option(help="What the main table shows.")] = Metrics.ACCURACY,
     compare: Annotated[Comparisons | None, typer.Option(help="Put the paper's numbers beside ours.")] = None,
+    calibrate: Annotated[
+        Calibrations | None,
+        typer.Option(help="Take off what a label gets on average over the test inputs; no gold label is read."),
+    ] = None,
+    shares: Annotated[
+        bool, typer.Option("--shares", help="Also accuracy and macro-F1 on test rows drawn with other label shares.")
+    ] = False,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="A folder for reliability diagrams and risk–coverage curves, as SVG and PNG."),
+    ] = None,
     form: Annotated[
         Formats | None,
         typer.Option("--format", help="csv has the main table alone, json everything. [markdown]"),
@@ -52,7 +69,7 @@ def report(
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Print the main table, differences to the baselines, shares of predicted labels and copy rates."""
+    """Print the main table, differences to baselines, predicted labels, copy rates and what probabilities claim."""
     if json_output and form not in (None, Formats.JSON):
         raise UsageError(f"--json and --format {form} were given", hint="leave one of them out")
     from zicl._files import write_text
@@ -61,12 +78,29 @@ def report(
     chosen = Formats.JSON if json_output else form
     # Before any work: a name that cannot be written should not cost a minute of bootstrap.
     targets = _targets(output, chosen, SUFFIXES)
-    made = make_report(results, metric.value, compare=compare.value if compare else None)
+    if figures is not None and figures.exists() and not figures.is_dir():
+        raise UsageError(f"--figures {figures} is a file, and a folder was expected", hint="name a folder for them")
+    made = make_report(
+        results,
+        metric.value,
+        compare=compare.value if compare else None,
+        calibrate=calibrate.value if calibrate else None,
+        shares=shares,
+    )
     for kind, path in targets.items():
         write_text(path, made.render(kind))
         say(f"written to {path}")
+    if figures is not None:
+        _draw(made, figures)
     if output is None:
         typer.echo(made.render((chosen or Formats.MARKDOWN).value), nl=False)
+
+
+def _draw(made: Report, folder: Path) -> None:
+    from zicl.report.figures import draw_figures
+
+    written = draw_figures(made.results, folder)
+    say(f"{len(written)} figures written to {folder}" if written else "no figure drawn: no prompt has rows yet")
 
 
 def _targets(output: Path | None, chosen: Formats | None, suffixes: dict[Format, str]) -> dict[Format, Path]:

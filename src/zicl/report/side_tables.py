@@ -20,7 +20,7 @@ _CLAIMS = (
     "Lower is better. Log-likelihood in nats; the Brier score is summed over labels, from 0 to 2; the expected "
     f"calibration error has {BINS} adaptive bins of equally many texts, and lies above zero by chance where texts are "
     "few. Means over seeds.",
-    "Probabilities are a softmax of the scores. Cosines are not meant as probabilities and left out.",
+    "Probabilities are a softmax of the scores. Cosines are not meant as such and are left out.",
 )
 
 
