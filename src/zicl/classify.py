@@ -43,7 +43,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     index : path of a corpus built with ``zicl corpus build``, an open ``Index``, or None for no-demos
     labels : names, a mapping name → synonyms, ``Labels``, or the path of a labels.toml; a number for so many options
-        that are other words for every text (then with ``Labelling(words="neighbours")``)
+        that are other words for every text
     lm : a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, or a loaded language model
     method : "z-icl" (the paper's), "naive", "random-inputs" or "no-demos"
     retrieval, labelling, prompt, scoring : settings; what is set in them changes the method's and the defaults
@@ -143,10 +143,14 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> Settings:
         """The method's settings with what was set over them."""
         preset = get_method(self.method)
+        labelling = self.labelling.over(preset.labelling) if self.labelling else preset.labelling
+        if isinstance(self.labels, int) and not (self.labelling and "words" in self.labelling.model_fields_set):
+            # Options that are other words for every text have no synonyms.
+            labelling = labelling.model_copy(update={"words": "neighbours"})
         calibrate = Calibration(method=self.calibrate) if isinstance(self.calibrate, str) else self.calibrate
         return Settings(
             self.retrieval.over(preset.retrieval) if self.retrieval else preset.retrieval,
-            self.labelling.over(preset.labelling) if self.labelling else preset.labelling,
+            labelling,
             self.prompt or PromptSettings(),
             self.scoring.over(preset.scoring) if self.scoring else preset.scoring,
             calibrate.over(preset.calibration) if calibrate else preset.calibration,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from zicl.pair import plain
 from zicl.results import LabelScore, Result, Shown
 
 
@@ -70,7 +71,7 @@ class Explanation:
         from rich.table import Table
         from rich.text import Text
 
-        yield Text.from_markup(f"[bold]{escape(self.result.text)}[/]")
+        yield Text.from_markup(f"[bold]{escape(plain(self.result.text))}[/]")
         scores = Table("label", "probability", "log-likelihood", "tokens", box=None, header_style="dim")
         for score in sorted(self.scores, key=lambda s: -s.value):
             share = self.result.probabilities[score.label]
@@ -123,7 +124,7 @@ class Explanation:
             for d in reversed(self.demonstrations)
         )
         return (
-            f"<p><b>{html.escape(self.result.text)}</b> → <b>{html.escape(self.label)}</b><br>"
+            f"<p><b>{html.escape(plain(self.result.text))}</b> → <b>{html.escape(self.label)}</b><br>"
             f"{html.escape(self._notes())}</p>"
             f"<table><tr><th>label</th><th>probability</th><th>log-likelihood</th><th>tokens</th></tr>{rows}</table>"
             "<table><tr><th>pseudo-demonstration</th><th>shown as</th><th>found</th><th></th></tr>"

@@ -6,8 +6,8 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,31 @@ from zicl._files import read_json, storage_errors, text_hash, write_json
 from zicl.corpus.read import Reader
 from zicl.corpus.sources import Source, detect_format
 from zicl.exceptions import StorageError, TextError, UsageError
+from zicl.pair import join
 from zicl.texts import check_text
 
 
 @dataclass(frozen=True)
 class Row:
-    """A text to classify, its id, and all columns of the input, which are kept."""
+    """A text to classify, its id, all columns of the input, which are kept, and its own labels if it has any."""
 
     id: str
     text: str
     columns: dict[str, Any]
+    options: tuple[str, ...] = ()
 
 
-def read_rows(path: str, *, text_column: str = "text", id_column: str | None = None) -> list[Row]:
+def read_rows(
+    path: str,
+    *,
+    text_column: str = "text",
+    id_column: str | None = None,
+    pair_column: str | None = None,
+    options_column: str | None = None,
+) -> list[Row]:
     """All rows of a file (or ``-``), checked: every text usable, every id there and once.
+
+    ``pair_column`` holds the second text of a pair, ``options_column`` each row's own labels.
 
     Without an ``id_column`` a column named ``id`` is used where there is one; else a row is named after its
     text, so that a run on a longer file knows which rows are new.
@@ -36,7 +47,13 @@ def read_rows(path: str, *, text_column: str = "text", id_column: str | None = N
     records = read_records(path)
     if id_column is None and any(isinstance(record, dict) and "id" in record for record in records):
         id_column = "id"
-    rows = [_row(record, number, path, text_column, id_column) for number, record in enumerate(records, start=1)]
+    wanted = {
+        "--text-column": text_column,
+        "--id-column": id_column,
+        "--pair-column": pair_column,
+        "--options-column": options_column,
+    }
+    rows = [_row(record, number, path, wanted) for number, record in enumerate(records, start=1)]
     if id_column is None:
         rows = _named_by_text(rows)
     if not rows:
@@ -102,19 +119,23 @@ def _parquet(path: str) -> list[Any]:
     return list(pq.read_table(path).to_pylist())
 
 
-def _row(record: Any, number: int, path: str, text_column: str, id_column: str | None) -> Row:
+def _row(record: Any, number: int, path: str, wanted: Mapping[str, str | None]) -> Row:
     where = row_name("standard input" if path == "-" else Path(path).name, number)
     if not isinstance(record, dict):
         raise TextError(f"{where}: expected an object, found {type(record).__name__}")
-    for option, column in (("--text-column", text_column), ("--id-column", id_column)):
+    for option, column in wanted.items():
         if column is not None and column not in record:
             raise TextError(
                 f"{where}: there is no column {column!r}",
                 hint=f"name it with {option}; there are: {', '.join(map(str, record))}",
             )
+    text_column, id_column, pair_column, options_column = wanted.values()
     text = check_text(record[text_column], f"{where}, column {text_column!r},")
+    if pair_column is not None:
+        text = join(text, check_text(record[pair_column], f"{where}, column {pair_column!r},"))
+    options = () if options_column is None else read_options(record[options_column], where)
     columns = {str(key): value for key, value in record.items()}
-    return Row(str(number if id_column is None else record[id_column]), text, columns)
+    return Row(str(number if id_column is None else record[id_column]), text, columns, options)
 
 
 def _named_by_text(rows: list[Row]) -> list[Row]:
@@ -125,7 +146,7 @@ def _named_by_text(rows: list[Row]) -> list[Row]:
         name = f"{text_hash(row.text):016x}"
         seen[name] += 1
         identity = name if seen[name] == 1 else f"{name}-{seen[name]}"
-        named.append(Row(identity, row.text, {"id": identity, **row.columns}))
+        named.append(replace(row, id=identity, columns={"id": identity, **row.columns}))
     return named
 
 

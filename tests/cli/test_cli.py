@@ -97,7 +97,7 @@ def test_files_keep_their_columns(run, options, tmp_path, kind):
     code, out, err = run("classify", "-f", table(tmp_path, kind, 18), *COLUMNS, "-o", target, *options)
     assert code == 0, err
     assert out == ""
-    assert "s a row on this machine" in err
+    assert "on this machine" in err
     assert "least certain:" in err
     with target.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -323,5 +323,42 @@ def test_rows_for_a_person_have_no_label_and_nothing_is_lost(run, options, tmp_p
 )
 def test_wrong_calibrations_are_named(run, options, wrong, message):
     code, _, err = run("classify", "The soup was cold.", *options, *wrong)
+    assert code == 2
+    assert message in err
+
+
+def test_pairs_and_options_of_each_row(run, options, tmp_path):
+    (tmp_path / "pairs.csv").write_text("text,then\nThe soup was cold.,Nobody ate it.\nShe sang.,All were silent.\n")
+    template = ["--template", r"Premise: {first}\nHypothesis: {second}|So: {label}"]
+    code, out, err = run(
+        "classify", "-f", tmp_path / "pairs.csv", "--pair-column", "then", *template, *options, "--json"
+    )
+    assert code == 0, err
+    assert [json.loads(line)["then"] for line in out.splitlines()] == ["Nobody ate it.", "All were silent."]
+
+    (tmp_path / "choices.csv").write_text(
+        "text,choices\nThe soup was cold.,I left.|It rained.|A pear fell.\nShe sang.,We heard.|No.\n"
+    )
+    given = [value for value in options if value not in ("--labels", LABELS)]
+    chosen = ["--labels", 3, "--template", "choice", "--options-column", "choices", "-o", tmp_path / "out.jsonl"]
+    code, _, err = run("classify", "-f", tmp_path / "choices.csv", *given, *chosen)
+    assert code == 0, err
+    first, second = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines())
+    assert first["p:1"] + first["p:2"] + first["p:3"] == pytest.approx(1, abs=1e-5)
+    assert second["p:3"] is None
+    assert second["predicted"] in ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("text,choices\na,only one\n", "at least two options"),
+        ("text,choices\na,[1\n", "not JSON"),
+        ("text,choice\na,b\n", "--options-column"),
+    ],
+)
+def test_wrong_options_name_their_row(run, options, tmp_path, content, message):
+    (tmp_path / "choices.csv").write_text(content)
+    code, _, err = run("classify", "-f", tmp_path / "choices.csv", "--options-column", "choices", *options)
     assert code == 2
     assert message in err

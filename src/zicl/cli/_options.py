@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 CorpusOption = Annotated[Path | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")]
 WithOption = Annotated[Path | None, typer.Option("--with", help="A saved classifier; its settings are used.")]
 LabelsOption = Annotated[
-    str | None, typer.Option("--labels", "-l", help="Label words, comma-separated, or a labels.toml.")
+    str | None,
+    typer.Option(
+        "--labels", "-l", help="Label words, comma-separated, or a labels.toml; a number: so many options a row."
+    ),
 ]
 SynonymsOption = Annotated[list[str] | None, typer.Option("--synonyms", help="LABEL=SYNONYM, as often as needed.")]
 LMOption = Annotated[str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder or gguf:FILE. [smollm2-135m]")]
@@ -142,7 +145,7 @@ class Choice:
         settings = self._settings()
         return ZICLClassifier(
             self.corpus,
-            parse_labels(self.labels, self.synonyms),
+            int(self.labels) if self.labels.isdecimal() else parse_labels(self.labels, self.synonyms),
             self.lm or DEFAULT_LM,
             method=self.method or "z-icl",
             seed=self.seed or 0,
@@ -251,7 +254,8 @@ def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
 
 
 def parse_template(text: str) -> str | tuple[str, str]:
-    """A template's name, or its two lines."""
+    r"""A template's name, or its two lines; a line break inside one is written as \n."""
+    text = text.replace("\\n", "\n")
     if "{" not in text:
         return text
     first, bar, second = text.partition("|")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 import typer
 
+from zicl.cli._classified import Line, ending, table
 from zicl.cli._options import Choice, JsonOption, takes
 from zicl.cli._progress import bars, pace, say
 from zicl.exceptions import UsageError
+from zicl.pair import plain
 
 if TYPE_CHECKING:
     from zicl._progress import Report
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 # Rows are scored and written in these groups, counted from the file's first row: a resumed run forms the same ones.
 # Without a language model they are larger: texts of one length are encoded together.
 _CHUNK, _CHUNK_DISTILLED = 16, 1024
-_LEAST_CERTAIN = 5
-# Margins below which a person might want to look, and the number of rows from which their shares say something.
-_EDGES, _ENOUGH = (0.05, 0.1, 0.2, 0.4), 20
 
 
 @takes(Choice)
@@ -44,6 +41,10 @@ def classify(
     text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
     id_column: Annotated[
         str | None, typer.Option(help="The column that names a row. [id, else made from the text]")
+    ] = None,
+    pair_column: Annotated[str | None, typer.Option(help="The column that holds the second text of a pair.")] = None,
+    options_column: Annotated[
+        str | None, typer.Option(help="The column that holds each row's own labels: a|b, or a JSON list.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -62,11 +63,14 @@ def classify(
     """Label texts; the most likely label, all probabilities, and what was least certain."""
     from zicl.rows import Output
 
-    rows = _rows(texts, file, text_column, id_column)
+    columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
+    rows = _rows(texts, file, text_column, columns)
     say(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     with bars() as report:
         report("loading the models", 0, None)
         classifier = choice.any_classifier((lambda: [row.text for row in rows]) if file else None, report)
+    if options_column is not None and not _has_lm(classifier):
+        raise UsageError("a distilled classifier has one set of labels", hint="leave out --options-column")
     added = _columns(classifier.labels_.names, raw=_has_lm(classifier))
     _check_columns(rows, added)
     if _has_lm(classifier):
@@ -77,26 +81,26 @@ def classify(
         say(f"saved as {save}")
     target = None
     if output is not None:
-        columns = list(dict.fromkeys(name for row in rows for name in row.columns)) + added
-        target = Output(output, _settings(classifier, review_below), columns, id_column or "id", overwrite=overwrite)
+        names = list(dict.fromkeys(name for row in rows for name in row.columns)) + added
+        target = Output(output, _settings(classifier, review_below), names, id_column or "id", overwrite=overwrite)
         if target.cut:
             say(f"{target.cut:,} bytes behind the last whole chunk were cut off: an interrupted write")
         if target.done:
             say(f"{len(target.done):,} rows are in {output} already and stay as they are")
-    lines = list(_run(classifier, rows, target, review_below, json_output=json_output))
+    lines = list(_run(classifier, rows, added, target, review_below, json_output=json_output))
     if target is None and not json_output:
-        _table(lines, review_below)
-    _ending(lines, review_below)
+        table(lines, review_below)
+    ending(lines, review_below)
 
 
-def _rows(texts: list[str] | None, file: str | None, text_column: str, id_column: str | None) -> list[Row]:
+def _rows(texts: list[str] | None, file: str | None, text_column: str, columns: Mapping[str, str | None]) -> list[Row]:
     from zicl.rows import Row, read_rows
     from zicl.texts import check_text
 
     if file is not None and texts:
         raise UsageError("texts and --file were both given", hint="give one of them")
     if file is not None:
-        return read_rows(file, text_column=text_column, id_column=id_column)
+        return read_rows(file, text_column=text_column, **columns)
     if texts and texts != ["-"]:
         return [
             Row(str(n), check_text(text, f"text {n}"), {"id": str(n), "text": text})
@@ -106,7 +110,7 @@ def _rows(texts: list[str] | None, file: str | None, text_column: str, id_column
         raise UsageError(
             "no text was given", hint="zicl classify 'some text' …, --file texts.csv, or - for standard input"
         )
-    return read_rows("-", text_column=text_column, id_column=id_column)
+    return read_rows("-", text_column=text_column, **columns)
 
 
 def _has_lm(classifier: ZICLClassifier | DistilledClassifier) -> TypeGuard[ZICLClassifier]:
@@ -157,26 +161,15 @@ def _settings(classifier: ZICLClassifier | DistilledClassifier, review_below: fl
     return {**own, "review_below": review_below}
 
 
-@dataclass(frozen=True)
-class _Line:
-    """What the summary needs of a result: prompts of a long file would fill the memory."""
-
-    id: str
-    text: str
-    label: str
-    probabilities: Mapping[str, float]
-    margin: float
-    cut: bool
-
-
 def _run(
     classifier: ZICLClassifier | DistilledClassifier,
     rows: Sequence[Row],
+    added: Sequence[str],
     target: Output | None,
     review_below: float | None,
     *,
     json_output: bool,
-) -> Iterator[_Line]:
+) -> Iterator[Line]:
     from zicl.rows import to_json
 
     done = target.done if target else set[str]()
@@ -190,9 +183,14 @@ def _run(
                 continue
             report("classifying", finished, left)
             texts, advance = [row.text for row in chunk], _advance(report, finished, left)
-            results: Sequence[Result | Answer] = classifier.classify(texts, advance)
+            own = [row.options for row in chunk] if chunk[0].options else None
+            results: Sequence[Result | Answer] = (
+                classifier.classify(texts, advance, options=own)
+                if _has_lm(classifier)
+                else classifier.classify(texts, advance)
+            )
             finished += len(chunk)
-            records = [_record(row, result, review_below) for row, result in zip(chunk, results, strict=True)]
+            records = [_record(row, result, added, review_below) for row, result in zip(chunk, results, strict=True)]
             if target:
                 target.write(records)
             if json_output:
@@ -202,7 +200,7 @@ def _run(
             report("classifying", finished, left)
             for row, record, result in zip(chunk, records, results, strict=True):
                 cut = bool(record.get("input_cut"))
-                yield _Line(row.id, row.text[:120], result.label, result.probabilities, result.margin, cut)
+                yield Line(row.id, plain(row.text)[:120], result.label, result.probabilities, result.margin, cut)
 
 
 def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:
@@ -217,55 +215,24 @@ def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:
     return advance
 
 
-def _record(row: Row, result: Result | Answer, review_below: float | None) -> dict[str, Any]:
+def _record(row: Row, result: Result | Answer, added: Sequence[str], review_below: float | None) -> dict[str, Any]:
     """A row of the output. One for a person to look at has no label, but all its probabilities."""
     from zicl.results import Result
 
     review = result.margin < (review_below or 0.0)
-    values = [
-        "" if review else result.label,
-        review,
-        round(result.probabilities[result.label], 6),
-        round(result.margin, 6),
-        *(round(share, 6) for share in result.probabilities.values()),
-    ]
-    if raw := isinstance(result, Result):
-        values += [value for s in result.scores for value in (round(s.log_likelihood, 5), s.tokens)]
-        values += [result.prepared.prompt.kept, result.prepared.prompt.input_cut]
-    columns = _columns(list(result.probabilities), raw=raw)
-    return {**row.columns, **dict(zip(columns, values, strict=True))}
-
-
-def _table(lines: Sequence[_Line], review_below: float | None) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    names = list(lines[0].probabilities)
-    table = Table("text", "label", *names)
-    for line in lines:
-        text = line.text if len(line.text) <= 100 else line.text[:99] + "…"
-        shares = (f"{line.probabilities[name]:.1%}" for name in names)
-        review = line.margin < (review_below or 0.0)
-        table.add_row(Text(text), Text("to review" if review else line.label, style="bold"), *shares)
-    Console(highlight=False).print(table)
-
-
-def _ending(lines: Sequence[_Line], review_below: float | None) -> None:
-    if not lines:
-        say("nothing was left to do")
-        return
-    counts = Counter(line.label for line in lines)
-    say("shares: " + ", ".join(f"{name} {counts[name] / len(lines):.1%}" for name in lines[0].probabilities))
-    if review_below is not None or len(lines) >= _ENOUGH:
-        left = {
-            edge: sum(line.margin < edge for line in lines) for edge in sorted({*_EDGES, review_below or _EDGES[0]})
-        }
-        told = ", ".join(f"{count / len(lines):.1%} below {edge:g}" for edge, count in left.items())
-        say(f"left to a person at a margin of: {told} (--review-below)")
-    if cut := sum(line.cut for line in lines):
-        say(f"{cut:,} texts were longer than the token limit and were cut")
-    if len(lines) > _LEAST_CERTAIN:
-        say("least certain:")
-        for line in sorted(lines, key=lambda line: line.margin)[:_LEAST_CERTAIN]:
-            say(f"  {line.id}: {line.label} {line.probabilities[line.label]:.1%}  {line.text[:80]}")
+    record = {
+        **row.columns,
+        # A row that may choose from some of the labels has nothing to say of the others.
+        **dict.fromkeys(added, None),
+        "predicted": "" if review else result.label,
+        "review": review,
+        "probability": round(result.probabilities[result.label], 6),
+        "margin": round(result.margin, 6),
+        **{f"p:{name}": round(share, 6) for name, share in result.probabilities.items()},
+    }
+    if isinstance(result, Result):
+        for score in result.scores:
+            record[f"log_likelihood:{score.label}"] = round(score.log_likelihood, 5)
+            record[f"tokens:{score.label}"] = score.tokens
+        record |= {"demonstrations": result.prepared.prompt.kept, "input_cut": result.prepared.prompt.input_cut}
+    return record
