@@ -100,6 +100,20 @@ def test_tasks_of_several_sizes_are_told_apart(tmp_path):
     assert "labels unused (CR: 4 texts; SST2: 1 to 2 texts)" in text
 
 
+def test_texts_with_fewer_options_are_left_as_they_are(tmp_path):
+    rows = rows_of("naive-batch")
+    rows += [row("AGNews", "naive-batch", "world", "world", f"{n}", log_likelihoods=[0.0] * (2 + n)) for n in (0, 1)]
+    report = make_report([write_folder(tmp_path / "r", rows)], shares=True)
+    cells = {key.task: cell for key, cell in report.results.cells.items()}
+    assert cells["CR"].scores("accuracy") == {None: 100}
+    assert not cells["AGNews"].kind.batch
+    text = report.render("markdown")
+    assert "- Not batch-calibrated, for not all texts have all options: AGNews." in text
+    assert "| Naive-batch (batch-calibrated) | 100.0 |" in text
+    alone = write_folder(tmp_path / "alone", rows[-2:])
+    assert "- Not batch-calibrated, for not" in make_report([alone]).render("markdown")
+
+
 def test_shares_and_copy_rates_follow_the_new_predictions(tmp_path):
     shown = {"demo_labels": ["bad", "good"], "similarities": [0.9, 0.1], "kept": 2}
     folder = write_folder(tmp_path / "r", rows_of("naive", **shown))

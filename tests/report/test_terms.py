@@ -45,10 +45,19 @@ def test_values_stand_before_log_likelihoods_and_terms_before_both(tmp_path):
     np.testing.assert_allclose(run.scores[1], joined(np.array(terms)))
 
 
+def test_a_text_with_fewer_options_has_no_chance_for_the_rest(tmp_path):
+    def own(number, scores, tokens):
+        return row("AGNews", "naive", "world", "world", f"{number}", log_likelihoods=scores, tokens=tokens)
+
+    run = run_of(tmp_path, own(0, [-1.0, -4.0], [1, 2]), own(1, [-3.0, -6.0, -9.0], [3, 3, 3]), reduce="mean")
+    np.testing.assert_array_equal(run.scores, [[-1, -2, -np.inf], [-1, -2, -3]])
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"log_likelihoods": [0.0]}, "log_likelihoods do not hold one number for each of 2 labels"),
+        ({"log_likelihoods": [0.0] * 3}, "log_likelihoods do not hold, in every row, a number for each of its options"),
+        ({"log_likelihoods": []}, "log_likelihoods do not hold"),
         ({"terms": [[0.0, 1.0]]}, "some rows have terms and others have none"),
         ({"log_likelihoods": [0.0, float("nan")]}, "a score is not a number"),
     ],

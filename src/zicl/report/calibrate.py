@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from zicl.calibrate.scores import Scores, joined, log_prior
-from zicl.report.cells import Cell, Results, Run
+from zicl.report.cells import Cell, Key, Results, Run
 
 
 def batch_scores(terms: Scores) -> Scores:
@@ -21,21 +22,29 @@ def batch_scores(terms: Scores) -> Scores:
 
 
 def calibrated(results: Results, *, every: bool = False) -> Results:
-    """The same results with methods that ask for it, or ``every`` prompt, calibrated run by run."""
-    return replace(results, cells={key: _cell(cell, every=every) for key, cell in results.cells.items()})
+    """The same results with methods that ask for it, or ``every`` prompt, calibrated run by run, and a note on it."""
+    wanted = {k: c for k, c in results.cells.items() if c.kind.batch or (every and c.kind.sort == "prompt")}
+    # A mean over texts of which some cannot choose a label says nothing about that label.
+    done = {key: _cell(cell) for key, cell in wanted.items() if cell.same_options}
+    left = {key: replace(cell, kind=replace(cell.kind, batch=False)) for key, cell in wanted.items() if key not in done}
+    notes = [*_notes(done), *results.notes]
+    if left:
+        tasks = ", ".join(dict.fromkeys(key.task for key in left))
+        notes.insert(1, f"Not batch-calibrated, for not all texts have all options: {tasks}.")
+    return replace(results, cells={**results.cells, **done, **left}, notes=tuple(notes))
 
 
-def calibration_notes(results: Results) -> list[str]:
+def _notes(done: Mapping[Key, Cell]) -> list[str]:
     """What was done, and on how many texts it was fitted."""
-    done = [cell for cell in results.cells.values() if cell.kind.batch and cell.present]
-    if not done:
-        return []
     sizes: dict[str, set[int]] = {}
-    for cell in done:
-        sizes.setdefault(cell.key.task, set()).update(len(run.examples) for run in cell.runs)
+    for key, cell in done.items():
+        sizes.setdefault(key.task, set()).update(len(run.examples) for run in cell.runs)
+    fitted = {task: found for task, found in sizes.items() if found}
+    if not fitted:
+        return []
     return [
         "Batch-calibrated: every score less the logarithm of its label's mean probability, fitted for each method and "
-        f"seed on the test inputs themselves, labels unused ({_texts(sizes)}). That assumes labels that are about "
+        f"seed on the test inputs themselves, labels unused ({_texts(fitted)}). That assumes labels that are about "
         "equally frequent; --shares shows what becomes of it where they are not."
     ]
 
@@ -58,9 +67,7 @@ def _range(found: set[int]) -> str:
     return f"{min(found):,}" if len(found) == 1 else f"{min(found):,} to {max(found):,}"
 
 
-def _cell(cell: Cell, *, every: bool) -> Cell:
-    if not (cell.kind.batch or (every and cell.kind.sort == "prompt")):
-        return cell
+def _cell(cell: Cell) -> Cell:
     return replace(cell, kind=replace(cell.kind, batch=True), runs=tuple(map(_run, cell.runs)))
 
 

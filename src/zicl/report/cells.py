@@ -121,6 +121,11 @@ class Cell:
         """How many rows are still to come."""
         return max(0, self.expected - self.present)
 
+    @property
+    def same_options(self) -> bool:
+        """Whether every text has all labels to choose from."""
+        return all(bool(np.isfinite(run.terms).all()) for run in self.runs)
+
     def scores(self, metric: Metric) -> dict[int | None, float]:
         """The score of every seed; None is the seed of a method with nothing random in it."""
         return {run.seed: run.score(metric) for run in self.runs}
@@ -205,8 +210,9 @@ class Results:
         return {key.task: self.cells[key] for key in keys if key in self.cells}
 
     def methods(self, block: Block) -> dict[str, Kind]:
-        """The methods of a block."""
-        return {key.method: cell.kind for key, cell in self.cells.items() if key.block == block}
+        """The methods of a block; one that is calibrated on some of its tasks counts as calibrated."""
+        own = [(key.method, cell.kind) for key, cell in self.cells.items() if key.block == block]
+        return {**dict(own), **{method: kind for method, kind in own if kind.batch}}
 
     def beside(self, block: Block) -> list[tuple[Kind, dict[str, Cell]]]:
         """The methods without a prompt (majority, controls) that stand beside a block, each once."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zicl.evaluate.store import NO_INFERENCE
-from zicl.report.calibrate import calibration_notes
 from zicl.report.cells import Cell, Kind, Metric, Results, mean_and_deviation
 from zicl.report.table import GROUPS, NOTED, UNFINISHED, section_title
 
@@ -14,13 +13,12 @@ _OURS = "z-icl"
 
 def main_notes(results: Results, metric: Metric) -> list[str]:
     """All notes, the ones that change how the table is read first."""
-    notes = ["Bold: the best of a section in its column, oracles aside.", *calibration_notes(results)]
+    notes = ["Bold: the best of a section in its column, oracles aside.", *results.notes]
     notes += control_notes(results, metric)
     notes += [f"{NOTED} {task.name}: {task.note.rstrip('.')}." for task in results.tasks.values() if task.note]
     notes += coverage_notes(results)
     if any(cell.kind.labelled for cell in results.cells.values()):
         notes.append("An oracle sees labelled data and is not comparable with the rest.")
-    notes += results.notes
     if results.missing:
         cells = [cell for cell in results.cells.values() if cell.missing]
         total = sum(max(cell.expected, cell.present) for cell in results.cells.values())

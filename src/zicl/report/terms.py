@@ -18,7 +18,8 @@ def term_values(rows: Any, labels: int, reduce: str, where: str) -> Scores:
     """What each term gave, (terms, rows, labels), for the rows of one cell and seed.
 
     Where nothing was joined the only term is what was compared: ``values`` if inputs without content were taken
-    off, else the log-likelihoods, a sum or a mean over tokens. Rows of earlier versions have only these.
+    off, else the log-likelihoods, a sum or a mean over tokens. Rows of earlier versions have only these. Where texts
+    have options of their own, a text with fewer than there are labels has minus infinity for the rest.
     """
     for name in ("terms", "values"):
         column = rows[name]
@@ -29,19 +30,23 @@ def term_values(rows: Any, labels: int, reduce: str, where: str) -> Scores:
     found = _cube(rows["log_likelihoods"], labels, f"{where}: log_likelihoods")
     if reduce == "mean" and _lengths(rows["tokens"]).any():
         # Controls have scores without tokens: there is nothing to divide by.
-        found = found / _cube(rows["tokens"], labels, f"{where}: tokens")
+        found = found / _cube(rows["tokens"], labels, f"{where}: tokens", absent=1)
     return _checked(found, where)
 
 
-def _cube(column: Any, labels: int, where: str) -> Scores:
-    """A column of lists, or of lists of lists, all of one size."""
+def _cube(column: Any, labels: int, where: str, absent: float = -np.inf) -> Scores:
+    """A column of lists, or of lists of lists, filled up to one size."""
     rows, array = len(column), column.combine_chunks()
     nested = hasattr(array.type.value_type, "value_type")
     counts, inner = (_lengths(array), array.flatten()) if nested else (np.ones(rows, np.int64), array)
-    if len(set(counts.tolist())) > 1 or set(_lengths(inner).tolist()) - {labels}:
-        raise StorageError(f"{where} do not hold one number for each of {labels} labels in every row", hint=_HINT)
-    numbers = np.asarray(inner.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
-    return np.moveaxis(numbers.reshape(rows, int(counts[0]), labels), 1, 0)
+    lengths = _lengths(inner)
+    if len(set(counts.tolist())) > 1 or lengths.min() < 1 or lengths.max() > labels:
+        raise StorageError(
+            f"{where} do not hold, in every row, a number for each of its options, at most {labels}", hint=_HINT
+        )
+    filled = np.full((len(lengths), labels), absent, dtype=np.float64)
+    filled[np.arange(labels) < lengths[:, None]] = inner.flatten().to_numpy(zero_copy_only=False)
+    return np.moveaxis(filled.reshape(rows, int(counts[0]), labels), 1, 0)
 
 
 def _lengths(array: Any) -> NDArray[np.int64]:
