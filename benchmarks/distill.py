@@ -1,0 +1,173 @@
+"""Distillation: how much of the language model's accuracy stays, and how much faster it gets, in one run.
+
+    python benchmarks/distill.py --data PATH           # a table; about a quarter of an hour on two cores
+    python benchmarks/distill.py --data PATH --json
+
+PATH holds eval/TASK/{test,train}.jsonl and corpora/DOMAIN.jsonl.gz. Both classifiers see the training texts without
+their labels, and the test labels are only counted. Where a task has few training texts, raw documents of its domain
+join them. What the language model said about texts to learn from is kept in --work: a run that was stopped, or one
+with a larger --sample, asks only about the rest. Speed is measured on the test texts, both in this run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from machine import best_of, verdict, watch
+
+# The task's label words, its template, and the domain whose documents are texts of the same kind.
+TASKS = {
+    "AGNews": (["world", "sports", "business", "technology"], "text", None),
+    "Yelp": (["negative", "positive"], "review", "yelp_reviews"),
+}
+DOMAINS = ("news_bbc", "news_nasdaq", "yelp_reviews", "hotel_reviews")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--work", type=Path, default=Path("build/distill"), help="the corpus and what was asked")
+    parser.add_argument("--tasks", nargs="+", choices=tuple(TASKS), default=list(TASKS))
+    parser.add_argument("--texts", type=int, default=800, help="unlabelled texts a task")
+    parser.add_argument("--sample", type=int, default=240, help="texts the language model is asked about, a task")
+    parser.add_argument("--test", type=int, default=100, help="test texts for the language model, a task")
+    parser.add_argument("--paragraphs", type=int, default=500, help="paragraphs of the corpus, a domain")
+    parser.add_argument("--k", type=int, default=16, help="demonstrations")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if not (options.data / "eval").is_dir():
+        raise SystemExit(f"{options.data} holds no folder eval: name the data with --data")
+
+    import torch
+
+    torch.set_num_threads(options.threads)
+    from zicl.lm.load import load_lm
+
+    index, lm = build_index(options), load_lm()
+    result: dict[str, Any] = {name: measure(name, index, lm, options) for name in options.tasks}
+    result["machine"] = {
+        "threads": options.threads,
+        "verdict": verdict(max(row.pop("others") for row in result.values())),
+    }
+    print(json.dumps(result, indent=2) if options.json else table(result))
+
+
+def measure(name: str, index: Any, lm: Any, options: Any) -> dict[str, Any]:
+    """One task: distil, then both classifiers on test texts."""
+    from zicl import PromptSettings, Retrieval, ZICLClassifier
+    from zicl.distill.run import distill
+
+    labels, template, domain = TASKS[name]
+    texts, raw = unlabelled(name, domain, options)
+    test = read(options.data / "eval" / name / "test.jsonl")
+    few = [row["text"] for row in test[: options.test]]
+    teacher = ZICLClassifier(
+        index, labels, lm, retrieval=Retrieval(k=options.k), prompt=PromptSettings(template=template)
+    ).fit()
+    say(f"{name}: {len(texts)} texts, {min(options.sample, len(texts))} to ask the language model about")
+    made = distill(
+        teacher, texts, sample=options.sample, work=options.work / name, overwrite=True, report=say_stage(name)
+    )
+    with watch() as slow:
+        theirs = [result.label for result in teacher.classify(few)]
+    answers: list[Any] = []
+    fast = best_of(lambda: answers.append(made.classify([row["text"] for row in test])), 2)
+    ours = [answer.label for answer in answers[0]]
+    gold, origin = [row["label"] for row in test], made.origin
+    rate, quick = len(few) / slow.seconds, len(test) / fast.seconds
+    return {
+        "texts": len(texts),
+        "raw_documents_among_them": raw,
+        "learned_from": origin.trained,
+        "held_out_agreement": round(origin.agreement.value, 3),
+        "held_out_rows": origin.agreement.rows,
+        "held_out_majority": round(origin.agreement.majority, 3),
+        "strength": origin.strength,
+        "test_rows": len(few),
+        "lm_accuracy": share(theirs, gold),
+        "distilled_accuracy": share(ours[: len(few)], gold),
+        "test_agreement": share(ours[: len(few)], theirs),
+        "test_majority": round(max(map(theirs.count, theirs)) / len(theirs), 3),
+        "all_test_rows": len(test),
+        "distilled_accuracy_all": share(ours, gold),
+        "lm_rows_per_second": round(rate, 2),
+        "distilled_rows_per_second": round(quick, 1),
+        "times_faster": round(quick / rate, 1),
+        "others": max(slow.others, fast.others),
+    }
+
+
+def unlabelled(name: str, domain: str | None, options: Any) -> tuple[list[str], int]:
+    """The first training texts, filled up with documents of the domain; and how many of those there are."""
+    texts = [row["text"] for row in read(options.data / "eval" / name / "train.jsonl")][: options.texts]
+    if domain is None or len(texts) >= options.texts:
+        return texts, 0
+    with gzip.open(options.data / "corpora" / f"{domain}.jsonl.gz", "rt", encoding="utf-8") as stream:
+        raw = [json.loads(line)["text"] for line in stream][: options.texts - len(texts)]
+    return texts + raw, len(raw)
+
+
+def build_index(options: Any) -> Any:
+    """A corpus of news and reviews, built on first use."""
+    from zicl.corpus.build import BuildOptions, build_corpus
+    from zicl.corpus.sources import find_sources
+    from zicl.corpus.store import Corpus
+    from zicl.retrieve import build
+    from zicl.retrieve.encoder import load_encoder
+    from zicl.retrieve.index import Index
+
+    place = options.work / f"corpus-{options.paragraphs}.zicl"
+    if not place.exists():
+        sources = find_sources([], {name: [options.data / "corpora" / f"{name}.jsonl.gz"] for name in DOMAINS})
+        build_corpus(sources, place, BuildOptions(max_paragraphs=options.paragraphs, seed=100))
+    if not (place / build.FOLDER).exists():
+        build.build_index(Corpus.open(place), load_encoder(), report=say_stage("corpus"))
+    return Index.open(place)
+
+
+def share(found: list[str], wanted: list[str]) -> float:
+    """The share of equal ones, of as many as were found."""
+    return round(sum(a == b for a, b in zip(found, wanted, strict=False)) / len(found), 3)
+
+
+def table(result: dict[str, Any]) -> str:
+    """The figures for people."""
+    names = ("lm_accuracy", "distilled_accuracy", "test_agreement", "test_majority", "held_out_agreement",
+             "held_out_majority", "distilled_accuracy_all", "lm_rows_per_second", "distilled_rows_per_second",
+             "times_faster")  # fmt: skip
+    tasks = [name for name in result if name != "machine"]
+    lines = ["| | " + " | ".join(tasks) + " |", "|---" * (len(tasks) + 1) + "|"]
+    for name in ("texts", "learned_from", "test_rows", *names):
+        lines.append(f"| {name.replace('_', ' ')} | " + " | ".join(str(result[task][name]) for task in tasks) + " |")
+    return "\n".join([*lines, "", json.dumps(result["machine"])])
+
+
+def say_stage(name: str) -> Any:
+    """A report on standard error, now and then."""
+    last = [""]
+
+    def report(stage: str, done: float, total: float | None = None, note: str = "") -> None:
+        text = f"{name}: {stage} {int(10 * done / total) * 10 if total else 0} % {note}".rstrip()
+        if text.split("%")[0] != last[0]:
+            last[0] = text.split("%")[0]
+            say(text)
+
+    return report
+
+
+def read(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
