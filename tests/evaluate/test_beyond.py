@@ -5,8 +5,10 @@ import json
 import pytest
 
 from tests.evaluate.conftest import examples, make_experiment
+from zicl.evaluate.count import TokenCounter
 from zicl.evaluate.experiment import Experiment
 from zicl.evaluate.methods import Method
+from zicl.evaluate.plan import Cell
 from zicl.evaluate.run import Runner, evaluate
 from zicl.evaluate.store import Results
 from zicl.evaluate.verify import verify
@@ -23,6 +25,7 @@ BEYOND = {
     "contextual": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "calibration": {"method": "contextual"}},
     "batch": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "calibration": {"method": "batch"}},
     "opinion": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "encoder": True},
+    "direct": {"retrieval": _PHYSICAL, "inferences": ["direct"]},
 }
 
 
@@ -35,7 +38,8 @@ def beyond(tasks, lm, index):
 def test_every_raw_score_is_stored(beyond, tmp_path):
     evaluate(beyond, tmp_path / "r")
     rows = Results.open(tmp_path / "r").table().to_pylist()
-    assert len(rows) == 2 * 8 * 10
+    assert len(rows) == (2 * 8 + 1) * 10
+    assert {row["inference"] for row in rows if row["method"] == "direct"} == {"direct"}
     for row in rows:
         ways = (2 if row["inference"] == "both" else 1) * (3 if row["method"] == "draws" else 1)
         probes = 3 if row["method"] == "contextual" else 0
@@ -61,10 +65,31 @@ def test_a_second_run_computes_nothing_and_other_examples_make_other_clusters(be
         evaluate(World(fewer, lm=lm, index=index), tmp_path / "r")
 
 
+def test_tokens_are_counted_without_running_a_model(beyond, lm, monkeypatch):
+    texts = [example.text for example in beyond.examples["Days"]]
+    counter = TokenCounter(lm)
+    counted = {}
+    for name in ("z-icl", "shared", "draws", "own"):
+        beyond.lm = counter
+        counter.tokens = 0
+        Runner(beyond).ensemble(Cell("Days", name, "task", "channel", 100)).run(texts)
+        counted[name] = counter.tokens
+    fed = []
+    original = lm.forward.body.forward
+    monkeypatch.setattr(
+        lm.forward.body, "forward", lambda *a, **k: fed.append(k["input_ids"].shape[1]) or original(*a, **k)
+    )
+    lm.batch_size, before = 1, lm.batch_size
+    beyond.lm = lm
+    Runner(beyond).ensemble(Cell("Days", "z-icl", "task", "channel", 100)).run(texts)
+    lm.batch_size = before
+    assert sum(fed) == counted["z-icl"]
+    assert counted["shared"] < counted["z-icl"] < counted["own"]
+    assert counted["z-icl"] < counted["draws"] <= 3 * counted["z-icl"]
+
+
 def test_tokens_are_counted_for_every_way_to_ask(beyond):
     runner = Runner(beyond)
-    from zicl.evaluate.plan import Cell
-
     asked = runner.prompts(Cell("Days", "draws", "task", "both", 100), beyond.examples["Days"][:2])
     assert [len(prompts) for prompts in asked] == [2] * 6
 

@@ -12,7 +12,7 @@ from zicl._files import read_toml
 from zicl._registry import did_you_mean
 from zicl._validation import readable
 from zicl.config import PromptSettings, Scoring
-from zicl.evaluate.methods import METHODS, Method, check_definitions, get_method
+from zicl.evaluate.methods import METHODS, Inference, Method, check_definitions, get_method
 from zicl.evaluate.tasks import read_tasks
 from zicl.exceptions import ConfigError
 
@@ -21,7 +21,6 @@ PAPER_TASKS = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST
 PAPER_METHODS = ("majority", "no-demos", "random-inputs", "naive", "z-icl", "icl-gold", "icl-random")
 # Options are named after the keys, but for these.
 _OPTIONS = {"inferences": "--inference"}
-Inference = Literal["direct", "channel", "both"]
 
 
 class _Strict(BaseModel):

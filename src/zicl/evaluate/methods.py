@@ -12,6 +12,7 @@ from zicl.config import METHODS as ZERO_SHOT
 from zicl.config import Calibration, Labelling, Retrieval
 from zicl.exceptions import ConfigError
 
+Inference = Literal["direct", "channel", "both"]
 Kind = Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"]
 # Retrievers that draw nothing: with gold labels a run of them is the same under every seed.
 _WITHOUT_DRAWS = ("nearest", "physical")
@@ -35,6 +36,8 @@ class Method(BaseModel):
     calibration: Calibration = Calibration()
     # The encoder's opinion as one more term.
     encoder: bool = False
+    # The inferences it is run with, where they are not the experiment's.
+    inferences: tuple[Inference, ...] = ()
 
     @model_validator(mode="after")
     def _possible(self) -> Method:

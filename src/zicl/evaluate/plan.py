@@ -65,7 +65,7 @@ def cells(experiment: Experiment) -> list[Cell]:
             method = experiment.method(name)
             prompted = method.kind == "prompt"
             for template in experiment.templates if prompted else ("task",):
-                for inference in experiment.inferences if prompted else (NO_INFERENCE,):
+                for inference in method.inferences or experiment.inferences if prompted else (NO_INFERENCE,):
                     seeds: Sequence[int | None] = experiment.seeds_of(inference) if method.seeded else (None,)
                     for rank, seed in enumerate(seeds):
                         cell = Cell(task, name, template, inference, seed)
