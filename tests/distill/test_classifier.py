@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 import zicl
 from tests.conftest import DOCUMENTS, BagEncoder
 from zicl import ZICLClassifier
-from zicl.config import Retrieval
+from zicl.config import PromptSettings, Retrieval
 from zicl.demos.labels import Labels
 from zicl.distill.classifier import DistilledClassifier
 from zicl.distill.linear import Linear
@@ -96,9 +97,21 @@ def test_other_texts_of_a_batch_change_no_more_than_the_last_digits(encoder_fold
 
 def test_two_labels_have_two_columns(index, lm):
     teacher = ZICLClassifier(index, ["terrible", "great"], lm, method="no-demos").fit()
-    teacher.index_ = index
-    found = distill(teacher, SENTENCES, sample=10)
+    found = distill(teacher, SENTENCES, sample=10, encoder=BagEncoder())
     assert found.decision_function(SENTENCES).shape == (30, 2)
+
+
+def test_a_pair_is_one_text(index, lm):
+    pairs = list(pairwise(SENTENCES))
+    settings = {"method": "no-demos", "prompt": PromptSettings(template="pair")}
+    found = distill(ZICLClassifier(index, ["yes", "no"], lm, **settings).fit(), pairs, sample=10, encoder=BagEncoder())
+    joined = [" ".join(pair) for pair in pairs]
+    assert found.predict_proba(pairs).tolist() == found.predict_proba(joined).tolist()
+
+
+def test_options_that_are_other_words_for_every_text_cannot_be_learned(index, lm):
+    with pytest.raises(ConfigError, match="other words for every text"):
+        distill(ZICLClassifier(index, 3, lm, method="no-demos").fit(), SENTENCES)
 
 
 # -- the folder -----------------------------------------------------------------------------------
@@ -179,6 +192,8 @@ def test_settings_that_leave_nothing_are_refused(teacher):
         distill(teacher, SENTENCES, sample=4)
     with pytest.raises(ConfigError, match="between 0 and 1"):
         distill(teacher, SENTENCES, held_out=1)
+    with pytest.raises(NotFittedError):
+        distill(clone(teacher), SENTENCES)
     with pytest.raises(TextError, match="2 different texts"):
         distill(teacher, ["One.", "Two.", "One. "])
     with pytest.raises(TextError, match="a list was expected"):

@@ -35,6 +35,7 @@ def distill(
     id_column: Annotated[
         str | None, typer.Option(help="The column that names a row. [id, else made from the text]")
     ] = None,
+    pair_column: Annotated[str | None, typer.Option(help="The column that holds the second text of a pair.")] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a classifier that is there, and answers of other settings.")
     ] = False,
@@ -45,7 +46,8 @@ def distill(
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
     from zicl.rows import read_rows
 
-    texts = [row.text for row in read_rows(file, text_column=text_column, id_column=id_column)]
+    rows = read_rows(file, text_column=text_column, id_column=id_column, pair_column=pair_column)
+    texts = [row.text for row in rows]
     from zicl.distill.run import distill_to, distinct_texts
 
     distinct = len(distinct_texts(texts))

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from zicl._files import locked
 from zicl._progress import Report, silent
@@ -38,23 +39,26 @@ _LEAST = 5
 
 def distill(
     teacher: ZICLClassifier,
-    texts: Iterable[str],
+    texts: Iterable[str | tuple[str, str]],
     *,
     sample: int = SAMPLE,
     held_out: float = HELD_OUT,
+    encoder: Encoder | None = None,
     work: Path | None = None,
     overwrite: bool = False,
     report: Report = silent,
 ) -> DistilledClassifier:
     """A classifier that learned a fitted one's answers on ``texts``; everything is drawn by the teacher's seed.
 
-    The language model is asked about ``sample`` texts and a share of them, ``held_out``, is only compared with. What
-    it said is kept in the folder ``work``, if one is given, and is not asked again.
+    The language model is asked about ``sample`` texts and a share of them, ``held_out``, is only compared with. The
+    vectors are those of ``encoder``, else of the teacher's corpus. What the language model said is kept in the folder
+    ``work``, if one is given, and is not asked again.
     """
     check_settings(sample, held_out)
+    _check_teacher(teacher)
     given = check_texts(texts)
     distinct = distinct_texts(given)
-    encoder = _encoder(teacher)
+    encoder = encoder or _encoder(teacher)
     vectors = _embed(encoder, distinct, report)
     report("drawing the sample", 0, 1)
     chosen = diverse_sample(vectors, sample, teacher.seed)
@@ -81,7 +85,7 @@ def distill(
 def distill_to(
     output: Path,
     teacher: ZICLClassifier,
-    texts: Iterable[str],
+    texts: Iterable[str | tuple[str, str]],
     *,
     sample: int = SAMPLE,
     held_out: float = HELD_OUT,
@@ -135,6 +139,15 @@ def split(count: int, held_out: float, seed: int) -> tuple[NDArray[np.int64], ND
     held = min(max(1, round(count * held_out)), count - 2)
     mixed = rng(seed, "rows to compare on").permutation(count)
     return np.sort(mixed[held:]), np.sort(mixed[:held])
+
+
+def _check_teacher(teacher: ZICLClassifier) -> None:
+    check_is_fitted(teacher, "pipeline_")
+    if isinstance(teacher.labels, int) or teacher.settings_["labelling"].words == "neighbours":
+        raise ConfigError(
+            "a classifier whose options are other words for every text cannot be distilled",
+            hint="weights are learned for each label: name labels that stay the same",
+        )
 
 
 def _encoder(teacher: ZICLClassifier) -> Encoder:
