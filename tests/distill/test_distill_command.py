@@ -141,6 +141,10 @@ def test_answers_under_other_settings_are_not_mixed_in(run, options, texts, tmp_
 def test_what_needs_a_language_model_says_so(run, options, texts, tmp_path):
     target = tmp_path / "fast.zicl-clf"
     assert run("distill", "-f", texts, "-o", target, "--sample", 10, *options)[0] == 0
+    code, _, err = run("distill", "-f", texts, "-o", tmp_path / "z", *options, "--labels", 2)
+    assert code == 2
+    assert "other words for every text" in err
+    assert not list(tmp_path.glob("z*"))
     for command in (["explain", "A film."], ["prompt", "A film."], ["distill", "-f", texts, "-o", tmp_path / "y"]):
         code, out, err = run(*command, "--with", target, "--offline")
         assert (code, out) == (2, "")

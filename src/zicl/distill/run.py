@@ -54,9 +54,7 @@ def distill(
     vectors are those of ``encoder``, else of the teacher's corpus. What the language model said is kept in the folder
     ``work``, if one is given, and is not asked again.
     """
-    check_settings(sample, held_out)
-    _check_teacher(teacher)
-    given = check_texts(texts)
+    given = _checked(teacher, texts, sample, held_out)
     distinct = distinct_texts(given)
     encoder = encoder or _encoder(teacher)
     vectors = _embed(encoder, distinct, report)
@@ -93,31 +91,16 @@ def distill_to(
     report: Report = silent,
 ) -> DistilledClassifier:
     """The same, saved to a folder. A run that was killed goes on with what it left in ``NAME.partial`` beside it."""
-    check_output(output, overwrite=overwrite)
-    texts = check_texts(texts)
-    distinct_texts(texts)
+    if output.exists() and not overwrite:
+        raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
+    # Before the folder to work in is made: a wrong call leaves nothing behind.
+    texts = _checked(teacher, texts, sample, held_out)
     work = output.with_name(output.name + ".partial")
     with locked(work, f"{output} is being made by another process"):
         made = distill(teacher, texts, sample=sample, held_out=held_out, work=work, overwrite=overwrite, report=report)
         save(made, output, overwrite=overwrite)
     shutil.rmtree(work, ignore_errors=True)
     return made
-
-
-def check_settings(sample: int, held_out: float) -> None:
-    """A sample and a share that leave rows to learn from and rows to compare on."""
-    if sample < _LEAST:
-        raise ConfigError(f"a sample of {sample} rows was asked for; expected at least {_LEAST}")
-    if not 0 < held_out < 1:
-        raise ConfigError(
-            f"a share of {held_out} to compare on was asked for; expected one between 0 and 1", hint="0.2, for example"
-        )
-
-
-def check_output(output: Path, *, overwrite: bool) -> None:
-    """Nothing is there that would be lost, found before hours of work and not after."""
-    if output.exists() and not overwrite:
-        raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
 
 
 def distinct_texts(texts: Iterable[str]) -> list[str]:
@@ -141,13 +124,25 @@ def split(count: int, held_out: float, seed: int) -> tuple[NDArray[np.int64], ND
     return np.sort(mixed[held:]), np.sort(mixed[:held])
 
 
-def _check_teacher(teacher: ZICLClassifier) -> None:
+def _checked(
+    teacher: ZICLClassifier, texts: Iterable[str | tuple[str, str]], sample: int, held_out: float
+) -> list[str]:
+    """The texts, if there are enough of them, and the teacher and the settings can be used."""
+    if sample < _LEAST:
+        raise ConfigError(f"a sample of {sample} rows was asked for; expected at least {_LEAST}")
+    if not 0 < held_out < 1:
+        raise ConfigError(
+            f"a share of {held_out} to compare on was asked for; expected one between 0 and 1", hint="0.2, for example"
+        )
     check_is_fitted(teacher, "pipeline_")
     if isinstance(teacher.labels, int) or teacher.settings_["labelling"].words == "neighbours":
         raise ConfigError(
             "a classifier whose options are other words for every text cannot be distilled",
             hint="weights are learned for each label: name labels that stay the same",
         )
+    given = check_texts(texts)
+    distinct_texts(given)
+    return given
 
 
 def _encoder(teacher: ZICLClassifier) -> Encoder:
