@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zicl import Labelling, PromptSettings, Retrieval, Scoring, ZICLClassifier
-from zicl.demos.labels import Labels
+from zicl.demos.labels import Labels, read_labels
 from zicl.demos.template import Template
 from zicl.exceptions import ConfigError, LabelError, TextError
 from zicl.pair import halves, join, plain
@@ -81,13 +81,20 @@ def test_a_pair_and_a_template_have_to_fit(index, lm):
 # -- options of each text's own ---------------------------------------------------------------------------
 
 
-def test_numbered_labels_take_a_texts_own_words():
+def write(folder, labels):
+    (folder / "labels.toml").write_text(labels.to_toml())
+    return folder / "labels.toml"
+
+
+def test_counted_labels_take_a_texts_own_words(tmp_path):
     labels = Labels.of(4)
     assert labels.names == ("1", "2", "3", "4")
     assert labels.among(["a", "b", "c"]).words == ("a", "b", "c")
     assert Labels.of(["x", "y", "z"]).among(["z", "x"]).names == ("z", "x")
     with pytest.raises(LabelError, match="is no label"):
         Labels.of(["x", "y"]).among(["x", "q"])
+    assert labels.among(["2", "3", "1"]).words == ("2", "3", "1"), "options that look like numbers keep their places"
+    assert read_labels(write(tmp_path, labels)) == labels
     with pytest.raises(LabelError, match="5 options, the labels count 4"):
         labels.among(["a", "b", "c", "d", "e"])
 

@@ -144,7 +144,8 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The method's settings with what was set over them."""
         preset = get_method(self.method)
         labelling = self.labelling.over(preset.labelling) if self.labelling else preset.labelling
-        if isinstance(self.labels, int) and not (self.labelling and "words" in self.labelling.model_fields_set):
+        counted = isinstance(self.labels, int) or getattr(self.labels, "counted", False)
+        if counted and not (self.labelling and "words" in self.labelling.model_fields_set):
             # Options that are other words for every text have no synonyms.
             labelling = labelling.model_copy(update={"words": "neighbours"})
         calibrate = Calibration(method=self.calibrate) if isinstance(self.calibrate, str) else self.calibrate

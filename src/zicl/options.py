@@ -33,6 +33,6 @@ class NeighbourOptions:
                     f"sentence {row} stands alone in its paragraph: there is no sentence near it to answer with",
                     hint="use the retrieval 'physical', which takes no such sentence",
                 )
-            text = self.index.sentence(near[int(generator.integers(len(near)))]).text
-            drawn.append(Drawn(text, text))
+            chosen = near[int(generator.integers(len(near)))]
+            drawn.append(Drawn(f"sentence {chosen}", self.index.sentence(chosen).text))
         return drawn

@@ -131,11 +131,15 @@ def test_options(tmp_path, lm, index):
         {**row, "choices": [f"It was day {n}.", "Nobody came.", "A pear fell."], "label": str(n % 3 + 1)}
         for n, row in enumerate(examples(6))
     ]
-    task = '[T]\ntest = "test.jsonl"\nlabels = ["1", "2", "3"]\ntemplate = "choice"\noptions_column = "choices"\n'
+    task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
     chosen = {"retrieval": _PHYSICAL, "labelling": {"words": "neighbours"}}
     world = _world(tmp_path, lm, index, task, rows, chosen=chosen)
     evaluate(world, tmp_path / "r")
-    assert {row["predicted"] for row in Results.open(tmp_path / "r").table().to_pylist()} <= {"1", "2", "3"}
+    found = Results.open(tmp_path / "r").table().to_pylist()
+    assert {row["predicted"] for row in found} <= {"1", "2", "3"}
+    words = [word for row in found for word in row["demo_words"] + row["demo_labels"]]
+    assert words
+    assert all(word.startswith("sentence ") for word in words), "rows hold no text"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +147,7 @@ def test_options(tmp_path, lm, index):
     [
         ('labels = ["a", "b"]\ntemplate = "pair"', "pair_column goes with a template of two fields"),
         ('labels = ["a", "b"]\npair_column = "x"', "pair_column goes with a template of two fields"),
-        ('labels = ["a", "b"]\noptions_column = "x"', "labels count the options"),
+        ('labels = ["a", "b"]\noptions_column = "x"', "options_column goes with a number of labels"),
     ],
 )
 def test_wrong_pairs_and_options_are_named(tmp_path, lm, index, task, message):

@@ -102,7 +102,7 @@ def test_unknown_tasks_are_offered_the_nearest():
         ("A = 1", "task A: expected a table"),
         ("[A]\ntitle = 'x'", "task A: labels: Field required"),
         ("[A]\nlabels = ['x']", "task A: labels: 1 label given"),
-        ("[A]\nlabels = 3", "task A: labels: expected names"),
+        ("[A]\nlabels = 3.5", "task A: labels: expected names"),
         ("[A]\nlabels = ['x', {name = 'y', word = 'z'}]", "task A: labels: label 2: unknown keys word"),
         ("[A]\nlabels = ['x', 'y']\nmood = 1", "task A: mood: there is no such key"),
         ("[A]\nlabels = ['x', 'y']\ntemplate = 'reviw'", "unknown template 'reviw'"),

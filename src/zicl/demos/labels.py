@@ -40,12 +40,15 @@ class Label:
 class Labels:
     """Two or more distinct labels in the order given.
 
+    ``counted`` ones only number options that have other words for every text.
+
     >>> labels = Labels.of(["terrible", "great"])
     >>> labels.names, labels.with_synonyms({"great": ["good"]})["great"].synonyms
     (('terrible', 'great'), ('good',))
     """
 
     items: tuple[Label, ...]
+    counted: bool = False
 
     def __post_init__(self) -> None:
         if len(self.items) < 2:
@@ -73,7 +76,7 @@ class Labels:
         if isinstance(value, Labels):
             return value
         if isinstance(value, int) and not isinstance(value, bool):
-            return cls(tuple(Label(str(number)) for number in range(1, value + 1)))
+            return cls(tuple(Label(str(number)) for number in range(1, value + 1)), counted=True)
         if isinstance(value, Path) or (isinstance(value, str) and value.endswith(".toml")):
             return read_labels(Path(value))
         if isinstance(value, str):
@@ -111,34 +114,33 @@ class Labels:
         """The words shown to the model, in order."""
         return tuple(label.words for label in self.items)
 
-    @property
-    def numbered(self) -> bool:
-        """Whether they only count options."""
-        return self.names == tuple(str(number) for number in range(1, len(self) + 1))
-
     def among(self, options: Sequence[str]) -> Labels:
-        """The labels one text has to choose from: some of these, or for numbered ones the options' own words.
+        """The labels one text has to choose from: some of these, or for counted ones the options' own words.
 
         >>> Labels.of(3).among(["a cat", "a dog"]).words
         ('a cat', 'a dog')
         """
-        unknown = [name for name in options if name not in self.names]
-        if not unknown:
+        if not self.counted:
+            unknown = [name for name in options if name not in self.names]
+            if unknown:
+                raise LabelError(f"{unknown[0]!r} is no label", hint=f"the labels are: {', '.join(self.names)}")
             return Labels(tuple(self[name] for name in options))
-        if not self.numbered:
-            raise LabelError(f"{unknown[0]!r} is no label", hint=f"the labels are: {', '.join(self.names)}")
         if len(options) > len(self):
             raise LabelError(f"a text has {len(options)} options, the labels count {len(self)}", hint="raise --labels")
-        return Labels(tuple(Label(str(number), words) for number, words in enumerate(options, start=1)))
+        items = (Label(str(number), words) for number, words in enumerate(options, start=1))
+        return Labels(tuple(items), counted=True)
 
     def with_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> Labels:
         """The same labels with synonyms given for some of them."""
         for name in synonyms:
             self[name]
-        return Labels(tuple(replace(x, synonyms=tuple(synonyms.get(x.name, x.synonyms))) for x in self.items))
+        items = (replace(x, synonyms=tuple(synonyms.get(x.name, x.synonyms))) for x in self.items)
+        return replace(self, items=tuple(items))
 
     def to_toml(self) -> str:
         """The labels as the text of a labels.toml."""
+        if self.counted:
+            return f"count = {len(self)}\n"
         parts = []
         for label in self.items:
             parts.append("[[label]]")
@@ -157,6 +159,8 @@ def read_labels(path: Path) -> Labels:
         missing="draft one: zicl labels suggest terrible,great -o labels.toml",
         form="see the output of zicl labels suggest for its form",
     )
+    if set(table) == {"count"} and isinstance(table["count"], int):
+        return Labels.of(table["count"])
     entries = table.get("label")
     if set(table) != {"label"} or not isinstance(entries, list):
         raise LabelError(f"{path}: expected [[label]] entries and nothing else, found {', '.join(table) or 'nothing'}")

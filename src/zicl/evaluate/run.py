@@ -206,7 +206,8 @@ def _prompted(cell: Cell, example: Example, result: Result, *, named: bool = Fal
         "predicted": result.label,
         "tokens": [score.tokens for score in result.scores],
         "demos": [demo.sentence.source if named else str(demo.sentence.row) for demo in shown],
-        "demo_words": [demo.words for demo in shown],
+        # Sentences that stand for options go by their row, too: results hold no text.
+        "demo_words": [demo.label if result.prepared.labels.counted else demo.words for demo in shown],
         "demo_labels": [demo.label for demo in shown],
         "similarities": [value for value in found if value is not None],
         "kept": prompt.kept,

@@ -32,8 +32,8 @@ _FORM = "expected one table a task: [NAME], and below it labels = […]"
 
 def _labels(value: Any) -> Labels:
     """Labels from names, or from tables of name, words, synonyms and description."""
-    if isinstance(value, Labels):
-        return value
+    if isinstance(value, Labels | int):
+        return Labels.of(value)
     if not isinstance(value, list | tuple) or not all(isinstance(item, str | dict) for item in value):
         raise ValueError("expected names, or tables with name, words, synonyms and description")
     return Labels(
@@ -99,8 +99,8 @@ class Task(BaseModel):
         template = get_template(self.template) if isinstance(self.template, str) else Template(*self.template)
         if template.two_fields != bool(self.pair_column):
             raise ValueError("a pair_column goes with a template of two fields, {first} and {second}, and only with it")
-        if self.options_column and not self.labels.numbered:
-            raise ValueError('with an options_column the labels count the options: labels = ["1", "2", …]')
+        if bool(self.options_column) != self.labels.counted:
+            raise ValueError("an options_column goes with a number of labels, labels = 4, and only with it")
         unknown = sorted(set(self.values.values()) - set(self.labels.names))
         if unknown:
             raise ValueError(f"values name no label of the task: {', '.join(unknown)}")
