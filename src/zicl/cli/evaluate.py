@@ -11,7 +11,7 @@ import typer
 
 from zicl.cli._experiment import ExperimentChoice
 from zicl.cli._options import JsonOption, takes
-from zicl.cli._progress import bars, say
+from zicl.cli._progress import bars, duration, say
 from zicl.exceptions import ZICLError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def evaluate(
         _show_dry_run(answer)
     else:
         say(
-            f"{summary.computed:,} rows computed in {_duration(summary.seconds)}, {summary.kept:,} were there: {output}"
+            f"{summary.computed:,} rows computed in {duration(summary.seconds)}, {summary.kept:,} were there: {output}"
         )
         say(f"the tables: zicl report {output}" if summary.complete else "put the parts together: zicl merge")
 
@@ -73,7 +73,7 @@ def _show_dry_run(answer: dict[str, Any]) -> None:
         typer.echo(f"{key}\t{cell['examples']}\t{cell['tokens']}")
     say(
         f"{len(answer['cells']):,} cells, {answer['examples']:,} examples, {answer['tokens']:,} forward tokens; "
-        f"{answer['tokens_per_second']:,.0f} tokens/s on this machine: about {_duration(answer['seconds'])}"
+        f"{answer['tokens_per_second']:,.0f} tokens/s on this machine: about {duration(answer['seconds'])}"
     )
 
 
@@ -122,9 +122,3 @@ def merge(
     merged = run(results, output)
     state = "complete" if merged.manifest["complete"] else "not complete: some rows of the plan are missing"
     say(f"{merged.table([]).num_rows:,} rows in {output}, {state}")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
