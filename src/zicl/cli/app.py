@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 
 from zicl import __version__
-from zicl.cli import check, classify, corpus, demo, distill, evaluate, index, inspect, labels, models, report, tasks
+from zicl.cli import (
+    check,
+    classify,
+    corpus,
+    demo,
+    distill,
+    evaluate,
+    index,
+    inspect,
+    labels,
+    models,
+    report,
+    suggest,
+    tasks,
+)
 
 app = typer.Typer(
     name="zicl",
@@ -19,6 +33,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("classify")(classify.classify)
+app.command("suggest")(suggest.suggest)
 app.command("distill")(distill.distill)
 app.command("explain")(inspect.explain)
 app.command("retrieve")(inspect.retrieve)

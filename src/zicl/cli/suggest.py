@@ -1,0 +1,82 @@
+"""zicl suggest: signs that need no labels, and the options that address them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zicl.cli._options import Choice, JsonOption, takes
+from zicl.cli._progress import bars, say
+
+if TYPE_CHECKING:
+    from zicl.suggest.run import Suggestion
+
+_NOTE = (
+    "these are signs, not an accuracy; for that, label about a hundred rows by hand: "
+    "zicl check sample labelled.csv -o to_label.csv"
+)
+_WORST_FIRST = ("warn", "look", "good")
+_STYLES = {"warn": "bold red", "look": "bold yellow", "good": "green"}
+
+
+@takes(Choice)
+def suggest(
+    choice: Choice,
+    file: Annotated[
+        str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
+    ],
+    text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
+    sample: Annotated[int, typer.Option(min=5, help="How many texts are looked at, four times each.")] = 40,
+    json_output: JsonOption = False,
+) -> None:
+    """Look at unlabelled texts, corpus and labels: signs of trouble, and the options that address them."""
+    from zicl.rows import read_rows
+
+    texts = [row.text for row in read_rows(file, text_column=text_column)]
+    say(f"{len(texts):,} rows; at most {sample:,} different texts are looked at")
+    say("signs are read off plain scores: no calibration, one inference and one draw of labels at a time")
+    with bars() as report:
+        report("loading the models", 0, None)
+        classifier = _plain(choice).classifier(lambda: texts, report)
+        # Behind the classifier: a wrong option is found before the slow imports.
+        from zicl.suggest.run import suggest as find
+
+        found = find(classifier, texts, sample=sample, report=report)
+    if json_output:
+        typer.echo(json.dumps({**asdict(found), "note": _NOTE}, ensure_ascii=False))
+    else:
+        _show(found)
+
+
+def _plain(choice: Choice) -> Choice:
+    """The choice without what is fitted on texts: the signs do without it, and fitting would be work for nothing."""
+    if choice.saved is not None:
+        return choice
+    fitted = ("calibration.", "retrieval.share=")
+    kept = [entry for entry in choice.settings or [] if not entry.startswith(fitted)]
+    return replace(choice, calibrate=None, share=None, settings=kept)
+
+
+def _show(found: Suggestion) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    def inside(text: str) -> Padding:
+        return Padding(Text(text), (0, 0, 0, 6), expand=False)
+
+    console = Console(highlight=False)
+    console.print(f"{len(found.signals)} signs from {found.asked:,} of {found.distinct:,} different texts")
+    ordered = sorted(found.signals, key=lambda each: _WORST_FIRST.index(each.level))
+    # Neighbours in the list that one option addresses share its line.
+    for (level, option), members in groupby(ordered, key=lambda each: (each.level, each.option)):
+        for signal in members:
+            console.print(Text(f"{level}  {signal.name}: {signal.value:.2f}", style=_STYLES[level]))
+            console.print(inside(signal.meaning))
+        if level != "good":
+            console.print(inside(f"→ {option}"))
+    console.print(Text(_NOTE), soft_wrap=True)
