@@ -37,14 +37,14 @@ def suggest(
     from zicl.rows import read_rows
 
     texts = [row.text for row in read_rows(file, text_column=text_column)]
+    # Slow to import: a file that cannot be read is found before.
+    from zicl.suggest.run import suggest as find
+
     say(f"{len(texts):,} rows; at most {sample:,} different texts are looked at")
     say("signs are read off plain scores: no calibration, one inference and one draw of labels at a time")
     with bars() as report:
         report("loading the models", 0, None)
         classifier = _plain(choice).classifier(lambda: texts, report)
-        # Behind the classifier: a wrong option is found before the slow imports.
-        from zicl.suggest.run import suggest as find
-
         found = find(classifier, texts, sample=sample, report=report)
     if json_output:
         typer.echo(json.dumps({**asdict(found), "note": _NOTE}, ensure_ascii=False))
