@@ -45,9 +45,7 @@ def evaluate(
     elif dry_run:
         _show_dry_run(answer)
     else:
-        say(
-            f"{summary.computed:,} rows computed in {duration(summary.seconds)}, {summary.kept:,} were there: {output}"
-        )
+        say(f"{summary.computed:,} rows computed in {duration(summary.seconds)}, {summary.kept:,} were there: {output}")
         say(f"the tables: zicl report {output}" if summary.complete else "put the parts together: zicl merge")
 
 
