@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from zicl import Labelling, PromptSettings, Retrieval, Scoring, ZICLClassifier
 from zicl.demos.labels import Labels, read_labels
 from zicl.demos.template import Template
-from zicl.exceptions import ConfigError, LabelError, TextError
+from zicl.exceptions import ConfigError, LabelError, TextError, UsageError
 from zicl.pair import halves, join, plain
 from zicl.texts import check_texts
 
@@ -90,8 +90,8 @@ def test_counted_labels_take_a_texts_own_words(tmp_path):
     labels = Labels.of(4)
     assert labels.names == ("1", "2", "3", "4")
     assert labels.among(["a", "b", "c"]).words == ("a", "b", "c")
-    assert Labels.of(["x", "y", "z"]).among(["z", "x"]).names == ("z", "x")
-    with pytest.raises(LabelError, match="is no label"):
+    assert Labels.of(["x", "y", "z"]).among(["z", "x"]).names == ("x", "z"), "in the labels' order"
+    with pytest.raises(LabelError, match="'q', which is no label"):
         Labels.of(["x", "y"]).among(["x", "q"])
     assert labels.among(["2", "3", "1"]).words == ("2", "3", "1"), "options that look like numbers keep their places"
     assert read_labels(write(tmp_path, labels)) == labels
@@ -119,6 +119,16 @@ def test_options_are_scored_each_as_it_is_and_demonstrations_answered_with_sente
         for demo in result.prepared.demos:
             near = [index.sentence(row).text for row in index.around(demo.sentence.row, 3)]
             assert demo.words in near
+
+
+def test_counted_labels_need_options(index, lm):
+    clf = ZICLClassifier(index, 3, lm, retrieval=Retrieval(k=2), prompt=PromptSettings(template="choice"))
+    with pytest.raises(ConfigError, match="no text's options were given"):
+        clf.fit().predict(["The soup was cold."])
+    with pytest.raises(ConfigError, match="no text's options were given"):
+        ZICLClassifier(index, 3, lm, retrieval=Retrieval(k=2), calibrate="batch").fit(["The soup was cold."])
+    with pytest.raises(UsageError, match="1 texts were given, and options for 2"):
+        clf.classify(["The soup was cold."], options=[["a", "b"], ["c", "d"]])
 
 
 def test_rows_may_have_some_of_the_labels(index, lm):

@@ -19,8 +19,9 @@ def did_you_mean(kind: str, name: str, known: Iterable[str]) -> UnknownNameError
       → did you mean 'nearest'? Known: nearest, random
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    plain = {each.casefold(): each for each in names}
+    close = difflib.get_close_matches(name.casefold(), plain, n=1, cutoff=0.5)
+    hint = f"did you mean {plain[close[0]]!r}? " if close else ""
     return UnknownNameError(f"unknown {kind} {name!r}", hint=f"{hint}Known: {', '.join(names)}")
 
 

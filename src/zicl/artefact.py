@@ -97,7 +97,14 @@ def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:
         "seed": classifier.seed,
         "settings": {name: value.model_dump() for name, value in classifier.settings_.items()},
         "fitted": classifier.fitted_.to_dict(),
+        "opinion": _opinion(classifier),
     }
+
+
+def _opinion(classifier: ZICLClassifier) -> str | None:
+    """The encoder whose opinion is a term, if it is: without demonstrations no corpus names it."""
+    opinion = classifier.ensemble_.opinion
+    return None if opinion is None else opinion.identity
 
 
 def depends_on(classifier: ZICLClassifier) -> dict[str, Any]:
@@ -108,6 +115,7 @@ def depends_on(classifier: ZICLClassifier) -> dict[str, Any]:
         "corpus": _corpus_identity(classifier.index_),
         "seed": classifier.seed,
         "fitted": classifier.fitted_.to_dict(),
+        "opinion": _opinion(classifier),
         **{name: value.model_dump(mode="json") for name, value in classifier.settings_.items()},
     }
 
@@ -177,6 +185,11 @@ def _load(
         calibrate=settings.pop("calibration", None),
         **settings,
     )._restore(fitted)
+    if content.get("opinion") not in (None, _opinion(classifier)):
+        raise EncoderMismatchError(
+            f"the encoder whose opinion {folder.name} joins is not the one it was saved with",
+            hint="name the corpus it was made with: zicl.load(…, index=…), or --corpus on the command line",
+        )
     if lm is None and classifier.lm_.identity != content["lm"]["identity"]:
         raise ModelError(
             f"the language model {content['lm']['name']} is not the one {folder.name} was saved with",

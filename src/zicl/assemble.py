@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from zicl.calibrate.probes import make_probes
 from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring
@@ -48,12 +44,9 @@ def assemble(
     offline: bool = False,
     labeler: labelers.Labeler | None = None,
     clusters: Clusters | None = None,
-    embed: Callable[[str], NDArray[np.float32]] | None = None,
+    opinion: Opinion | None = None,
 ) -> Ensemble:
-    """What these settings describe, checked; ``labeler`` takes the place of the random labels.
-
-    ``embed`` is asked for the encoder's opinion where there is no index.
-    """
+    """What these settings describe, checked; ``labeler`` takes the place of the random labels."""
     retrieval, labelling, prompt, scoring, calibration = settings
     template = pick_template(prompt.template, labels)
     probes = make_probes(calibration, k=retrieval.k, bare_line=bool(template.input_line("")))
@@ -89,8 +82,7 @@ def assemble(
         for builder in builders
         for assignment in range(labelling.assignments if retrieval.k else 1)
     )
-    embed = embed if index is None else index.embed
-    return Ensemble(pipelines, Opinion(embed) if scoring.encoder and embed else None)
+    return Ensemble(pipelines, opinion if scoring.encoder else None)
 
 
 def make_retriever(settings: Retrieval) -> Retriever:
@@ -131,10 +123,17 @@ def _labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> labelers
     if labelling.words == "neighbours":
         if base.index is None:
             raise ConfigError("options are drawn from a corpus, and there is none", hint="name a corpus")
+        if labelling.source == "self" or labelling.balanced:
+            raise ConfigError(
+                "options of each text's own are drawn from the sentences near a demonstration",
+                hint="leave out labelling.source and labelling.balanced",
+            )
         return NeighbourOptions(base.index)
     drawn = _random_labels(base.labels, labelling, base.seed, offline=offline)
     if labelling.source == "random" or base.index is None:
         return drawn
+    if base.builder.template.two_fields:
+        raise ConfigError("the model's own labels are for single texts, not for pairs", hint="labelling.source=random")
     zero_shot = replace(base, k=0, index=None, retriever=None, clusters=None, probes=None)
     return SelfLabels(drawn.words, zero_shot, base.index)
 

@@ -22,6 +22,7 @@ from zicl.explain import Explanation
 from zicl.fitted import Fitted
 from zicl.lm.base import LanguageModel, Progress
 from zicl.lm.load import DEFAULT_LM, load_lm
+from zicl.opinion import Opinion
 from zicl.priors import fit_priors, learns_priors, shares, with_given_priors, with_shares
 from zicl.results import Result
 from zicl.retrieve.clusters import Clusters, fit_clusters
@@ -122,11 +123,20 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is not None:
             _check_targets(y, labels)
         settings = self._settings()
-        learned = "batch calibration" if learns_priors(settings.calibration) else ""
-        learned = "sharing demonstrations" if settings.retrieval.share > 1 else learned
-        if learned and texts is None:
+        retrieval = settings.retrieval
+        if retrieval.share > 1 and (retrieval.k == 0 or retrieval.method == "random"):
             raise ConfigError(
-                f"{learned} is fitted on texts, and fit() was given none",
+                "this method has no demonstrations that inputs could share in groups", hint="leave out retrieval.share"
+            )
+        wanted = {
+            "batch calibration": learns_priors(settings.calibration),
+            "sharing demonstrations": retrieval.share > 1,
+            "a corpus that the texts join": retrieval.include_fit_texts,
+        }
+        learned = [what for what, needed in wanted.items() if needed]
+        if learned and not texts:
+            raise ConfigError(
+                f"{learned[0]} is fitted on texts, and fit() was given none",
                 hint="fit(texts) with the texts to be labelled, or like ones; a shell user names --fit FILE",
             )
         ensemble, middles = self._assemble(labels, settings, texts)
@@ -144,8 +154,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The method's settings with what was set over them."""
         preset = get_method(self.method)
         labelling = self.labelling.over(preset.labelling) if self.labelling else preset.labelling
-        counted = isinstance(self.labels, int) or getattr(self.labels, "counted", False)
-        if counted and not (self.labelling and "words" in self.labelling.model_fields_set):
+        if Labels.of(self.labels).counted and not (self.labelling and "words" in self.labelling.model_fields_set):
             # Options that are other words for every text have no synonyms.
             labelling = labelling.model_copy(update={"words": "neighbours"})
         calibrate = Calibration(method=self.calibrate) if isinstance(self.calibrate, str) else self.calibrate
@@ -163,14 +172,18 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What runs, and the texts in the middle of its clusters."""
         self.index_ = index = self._open_index(settings.retrieval, texts)
         self.lm_ = self._load_lm(settings.scoring)
-        share, clusters, embed = settings.retrieval.share, None, None
+        share, clusters = settings.retrieval.share, None
         if index is not None and share > 1:
             if fitted is not None:
                 clusters = Clusters.around(fitted.middles, index.embed)
             elif texts is not None:
                 clusters = fit_clusters(texts, index.embed, share, self.seed)
-        if index is None and settings.scoring.encoder:
-            embed = embedding(load_encoder(DEFAULT_ENCODER, offline=self.offline))
+        opinion = None
+        if settings.scoring.encoder:
+            # The corpus' encoder, also where nothing of the corpus is shown.
+            given = index or (None if self.index is None else self._opened_index())
+            encoder = given.encoder if given is not None else load_encoder(DEFAULT_ENCODER, offline=self.offline)
+            opinion = Opinion(given.embed if given is not None else embedding(encoder), encoder.identity)
         ensemble = assemble(
             labels,
             self.lm_,
@@ -179,7 +192,7 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seed=self.seed,
             offline=self.offline,
             clusters=clusters,
-            embed=embed,
+            opinion=opinion,
         )
         return with_given_priors(ensemble, settings.calibration), clusters.texts if clusters else ()
 
@@ -200,10 +213,14 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"the method {self.method!r} needs a corpus to take its {retrieval.k} demonstrations from",
                 hint="give the path of a corpus (zicl corpus build), or use method='no-demos'",
             )
-        index = self.index if isinstance(self.index, Index) else _opened(Path(self.index), self.offline)
+        index = self._opened_index()
         if retrieval.include_fit_texts and texts is not None:
             return JointIndex(index, index_texts(texts, encoder=index.encoder, keep=False))
         return index
+
+    def _opened_index(self) -> Index:
+        assert self.index is not None
+        return self.index if isinstance(self.index, Index) else _opened(Path(self.index), self.offline)
 
     def _load_lm(self, scoring: Scoring) -> LanguageModel:
         if not isinstance(self.lm, str):
@@ -226,6 +243,15 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "pipeline_")
         return self.ensemble_.run(check_texts(X), progress, options)
+
+    def order(self, texts: Sequence[str]) -> list[int]:
+        """The order in which many texts are best classified in pieces: those that share demonstrations together."""
+        check_is_fitted(self, "pipeline_")
+        clusters, index = self.pipeline_.clusters, self.index_
+        if clusters is None or index is None:
+            return list(range(len(texts)))
+        numbers = {text: number for number, text in enumerate(clusters.texts)}
+        return sorted(range(len(texts)), key=lambda n: numbers[clusters.nearest(index.embed(texts[n].strip()))])
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:
         """What is compared, one row a text, one column a label in the order of ``classes_``."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from zicl.calibrate.scores import Scores, joined, log_prior
+from zicl.calibrate.scores import Scores, joined, log_prior, log_softmax
 from zicl.demos.labels import Labels
-from zicl.exceptions import ConfigError
+from zicl.exceptions import ConfigError, UsageError
 from zicl.lm.base import Progress
 from zicl.opinion import Opinion
 from zicl.pipeline import Pipeline
@@ -50,6 +50,11 @@ class Ensemble:
         inferences = dict.fromkeys(pipeline.scoring.inference for pipeline in self.pipelines)
         return (*inferences, ENCODER) if self.opinion else tuple(inferences)
 
+    @property
+    def joins(self) -> bool:
+        """Whether what is compared is more than one prompt's log-likelihoods."""
+        return len(self.pipelines) > 1 or bool(self.opinion or self.priors or self.main.probes)
+
     def run(
         self,
         texts: Sequence[str],
@@ -57,13 +62,7 @@ class Ensemble:
         options: Sequence[Sequence[str]] | None = None,
     ) -> list[Result]:
         """Classify texts, in their order; ``options`` are each text's own labels, where texts differ in them."""
-        count = len(self.pipelines)
-        chosen = [self.labels] * len(texts) if options is None else [self.labels.among(each) for each in options]
-        if self.priors and len({labels.names for labels in chosen} | {self.labels.names}) > 1:
-            raise ConfigError(
-                "shares were fitted for all labels, and some texts have only some of them",
-                hint="use another calibration, or none",
-            )
+        count, chosen = len(self.pipelines), self._choices(len(texts), options)
         prepared = [
             pipeline.prepare(text, labels)
             for text, labels in zip(texts, chosen, strict=True)
@@ -76,24 +75,58 @@ class Ensemble:
         ]
         return [self._joined(parts[start : start + count]) for start in range(0, len(parts), count)]
 
+    def _choices(self, count: int, options: Sequence[Sequence[str]] | None) -> list[Labels]:
+        """The labels each text has to choose from."""
+        if options is None:
+            if self.labels.counted:
+                raise ConfigError(
+                    "the labels only count options, and no text's options were given",
+                    hint="classify(texts, options=…) or --options-column; batch calibration needs labels of all texts",
+                )
+            return [self.labels] * count
+        if len(options) != count:
+            raise UsageError(f"{count} texts were given, and options for {len(options)}", hint="give each text its own")
+        chosen = [self.labels.among(each, f"row {number}") for number, each in enumerate(options)]
+        if self.priors and any(labels.names != self.labels.names for labels in chosen):
+            raise ConfigError(
+                "shares were fitted for all labels, and some texts have only some of them",
+                hint="use another calibration, or none",
+            )
+        return chosen
+
     def _joined(self, parts: Sequence[Result]) -> Result:
         first = parts[0]
         if len(parts) == 1 and self.opinion is None and not self.priors:
             return first
         terms = self._terms(parts)
-        values = joined(np.stack([values - self.priors.get(name, 0.0) for name, values in terms.items()]))
+        values = self._compared(terms)
         return replace(
             first,
             scores=tuple(replace(s, value=float(v)) for s, v in zip(first.scores, values, strict=True)),
             parts=tuple(parts) if len(parts) > 1 else (),
             terms={name: tuple(values.tolist()) for name, values in terms.items()},
+            spread=self._spread(parts, int(np.argmax(values))),
         )
+
+    def _compared(self, terms: Mapping[str, Scores]) -> Scores:
+        return joined(np.stack([values - self.priors.get(name, 0.0) for name, values in terms.items()]))
+
+    def _spread(self, parts: Sequence[Result], chosen: int) -> float | None:
+        """How far the chosen label's probability lies apart over the draws of labels: a standard deviation."""
+        draws = dict.fromkeys(part.prepared.assignment for part in parts)
+        if len(draws) < 2:
+            return None
+        shares = []
+        for draw in draws:
+            own = [part for part in parts if part.prepared.assignment == draw]
+            shares.append(np.exp(log_softmax(self._compared(self._terms(own))))[chosen])
+        return float(np.std(shares, ddof=1))
 
     def _terms(self, parts: Sequence[Result]) -> dict[str, Scores]:
         """Each term before its prior: an inference's mean over its draws of labels, and the encoder's opinion."""
         rows: dict[str, list[list[float]]] = {}
-        for pipeline, part in zip(self.pipelines, parts, strict=True):
-            rows.setdefault(pipeline.scoring.inference, []).append([score.value for score in part.scores])
+        for part in parts:
+            rows.setdefault(part.prepared.inference, []).append([score.value for score in part.scores])
         terms: dict[str, Scores] = {name: np.mean(values, axis=0) for name, values in rows.items()}
         if self.opinion:
             terms[ENCODER] = self.opinion.scores(parts[0].text, parts[0].prepared.labels)

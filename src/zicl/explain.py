@@ -45,7 +45,11 @@ class Explanation:
             "text": self.result.text,
             "label": self.label,
             "probabilities": self.result.probabilities,
-            "scores": {s.label: {"log_likelihood": s.log_likelihood, "tokens": s.tokens} for s in self.scores},
+            "scores": {
+                s.label: {"log_likelihood": s.log_likelihood, "tokens": s.tokens, "value": s.value} for s in self.scores
+            },
+            "terms": {name: list(values) for name, values in self.result.terms.items()},
+            "probes": [list(row) for row in self.result.probes],
             "demonstrations": [_demo_dict(demo) for demo in self.demonstrations],
             "prompt": {
                 "prefix": prompt.prefix.text,
@@ -94,7 +98,7 @@ class Explanation:
             yield demos
         yield Text("the end of the prompt, [scored] part by part:", style="dim")
         prompt = self.result.prepared.prompt
-        for branch in prompt.branches:
+        for branch in prompt.branches[: len(self.scores)]:
             yield Text(f"{(prompt.stem.text + branch.given.text).strip()}[{branch.scored.text}]")
 
     def _notes(self) -> str:

@@ -18,9 +18,13 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Opinion:
-    """Cosines to the labels' descriptions, or to their words where none is given, as log-scores."""
+    """Cosines to the labels' descriptions, or to their words where none is given, as log-scores.
+
+    ``identity`` is the encoder's.
+    """
 
     embed: Callable[[str], Vector]
+    identity: str
     _known: dict[str, Vector] = field(default_factory=dict, compare=False)
 
     def scores(self, text: str, labels: Labels) -> Scores:

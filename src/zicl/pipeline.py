@@ -15,7 +15,7 @@ from zicl.demos.labels import Labels
 from zicl.demos.prompt import Demonstration, PromptBuilder
 from zicl.exceptions import ConfigError, TextError
 from zicl.lm.base import BranchScores, LanguageModel, Progress
-from zicl.pair import SEPARATOR, join
+from zicl.pair import SEPARATOR, join, plain
 from zicl.results import LabelScore, Prepared, Result, Shown
 from zicl.retrieve.base import Query, Retrieved, Retriever
 from zicl.retrieve.clusters import Clusters
@@ -71,12 +71,15 @@ class Pipeline:
         text, labels = text.strip(), labels or self.labels
         self._check_fields(text)
         shown = self._demonstrations(text, labels)
+        demos = [Demonstration(self._demo_text(s), s.words) for s in shown]
         probes: list[str] = []
         if self.probes is not None:
-            probes = self.probes.inputs([s.sentence.text for s in shown], self.seed, self._item(text))
-        demos = [Demonstration(self._demo_text(s), s.words) for s in shown]
+            probes = self.probes.inputs([plain(demo.text) for demo in demos], self.seed, self._item(text))
+            if self.builder.template.two_fields:
+                probes = [_in_two(probe) for probe in probes]
         prompt = self.builder.build(text, demos, labels.words, probes)
-        return Prepared(text, tuple(_mark_kept(shown, prompt.dropped)), prompt, labels, self.assignment)
+        kept = tuple(_mark_kept(shown, prompt.dropped))
+        return Prepared(text, kept, prompt, labels, self.builder.inference, self.assignment)
 
     def _check_fields(self, text: str) -> None:
         if self.builder.template.two_fields != (SEPARATOR in text):
@@ -127,17 +130,33 @@ class Pipeline:
         if not found or self.labeler is None or self.index is None:
             return []
         key = self._item(text) if self.assignment == 0 else f"{self._item(text)} #{self.assignment}"
-        labeler = self.labeler
-        if among is not self.labels and isinstance(labeler, RandomLabels) and set(among.names) <= set(labeler.words):
-            labeler = replace(labeler, words={name: labeler.words[name] for name in among.names})
+        labeler = self._labeler_among(among)
         labels = labeler.label([item.row for item in found], self.seed, key)
         chosen = sorted(_surest(labels, self.k))
         return [self._shown(found[n], labels[n]) for n in chosen][::-1]
+
+    def _labeler_among(self, among: Labels) -> Labeler:
+        """What labels the demonstrations of a text that may have only some of the labels."""
+        assert self.labeler is not None
+        if among.names == self.labels.names:
+            return self.labeler
+        if self.labeler.candidates > 1:
+            raise ConfigError("the model's own labels are for one set of labels", hint="labelling.source = 'random'")
+        if not isinstance(self.labeler, RandomLabels):
+            return self.labeler
+        return replace(self.labeler, words={name: self.labeler.words[name] for name in among.names})
 
     def _shown(self, item: Retrieved, drawn: Drawn) -> Shown:
         assert self.index is not None
         nearest = None if item.nearest is None else self.index.sentence(item.nearest)
         return Shown(self.index.sentence(item.row), nearest, item.similarity, drawn.label, drawn.words)
+
+
+def _in_two(probe: str) -> str:
+    """An input without content for a template of two fields: its words one half each, a single one in both."""
+    words = probe.split()
+    half = len(words) // 2
+    return join(" ".join(words[:half]), " ".join(words[half:])) if half else join(probe, probe)
 
 
 def _surest(labels: Sequence[Drawn], k: int) -> list[int]:

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from zicl.calibrate.scores import joined, log_softmax
+from zicl.calibrate.scores import log_softmax
 from zicl.corpus.store import Sentence
 from zicl.demos.labels import Labels
-from zicl.demos.prompt import Prompt
+from zicl.demos.prompt import Inference, Prompt
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,15 @@ class Shown:
 class Prepared:
     """A text with its demonstrations (farthest first) and its prompt, ready to be scored.
 
-    ``labels`` are those it has to choose from; ``assignment`` is the number of the draw of labels.
+    ``labels`` are those it has to choose from; ``inference`` and ``assignment`` (the number of the draw of labels)
+    tell the ways to ask apart.
     """
 
     text: str
     demos: tuple[Shown, ...]
     prompt: Prompt
     labels: Labels
+    inference: Inference
     assignment: int = 0
 
 
@@ -55,7 +57,8 @@ class Result:
     """One classified text. Scores stand in the order of the labels.
 
     ``probes`` holds what the labels got for each input without content; ``parts`` the results that were joined,
-    where there are several, and ``terms`` what each kind of opinion made of them, by its name.
+    where there are several, and ``terms`` what each kind of opinion made of them, by its name. ``spread`` says how far
+    the label's probability lies apart over several draws of labels: a standard deviation.
     """
 
     prepared: Prepared
@@ -63,6 +66,7 @@ class Result:
     probes: tuple[tuple[float, ...], ...] = ()
     parts: tuple[Result, ...] = ()
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    spread: float | None = None
 
     @property
     def text(self) -> str:
@@ -85,15 +89,3 @@ class Result:
         """How far the first probability is above the second."""
         first, second = sorted(self.probabilities.values(), reverse=True)[:2]
         return first - second
-
-    @cached_property
-    def spread(self) -> float | None:
-        """How far the label's probability lies apart over the draws of labels: a standard deviation."""
-        draws: dict[int, list[list[float]]] = {}
-        for part in self.parts:
-            draws.setdefault(part.prepared.assignment, []).append([score.value for score in part.scores])
-        if len(draws) < 2:
-            return None
-        chosen = [score.label for score in self.scores].index(self.label)
-        shares = [np.exp(log_softmax(joined(np.array(rows))))[chosen] for rows in draws.values()]
-        return float(np.std(shares, ddof=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -21,13 +21,12 @@ _SAMPLE = 64
 
 @dataclass(frozen=True, eq=False)
 class SelfLabels:
-    """The zero-shot answer for each sentence, less what the model answers anyhow. Remembered by row."""
+    """The zero-shot answer for each sentence, less what the model answers anyhow; remembered with the index."""
 
     words: Mapping[str, tuple[str, ...]]
     zero_shot: Pipeline
     index: Searchable
     candidates: ClassVar[int] = 2
-    _known: dict[int, Scores] = field(default_factory=dict)
 
     def label(self, rows: Sequence[int], seed: int, key: str) -> list[Drawn]:
         """The likeliest label of each row, with its probability."""
@@ -48,8 +47,10 @@ class SelfLabels:
         return log_prior(self._scores([int(rows[n]) for n in chosen]))
 
     def _scores(self, rows: Sequence[int]) -> Scores:
-        missing = [row for row in dict.fromkeys(rows) if row not in self._known]
-        results = self.zero_shot.run([self.index.sentence(row).text for row in missing])
-        for row, result in zip(missing, results, strict=True):
-            self._known[row] = np.array([score.value for score in result.scores])
-        return np.stack([self._known[row] for row in rows])
+        """Always asked about together, so that not even the last digit depends on what was asked before."""
+        key = ("own labels", self.zero_shot.lm.identity, self.zero_shot.builder, self.zero_shot.labels, tuple(rows))
+        if key not in self.index.found:
+            results = self.zero_shot.run([self.index.sentence(row).text for row in rows])
+            self.index.found[key] = np.array([[score.value for score in result.scores] for result in results])
+        found: Scores = self.index.found[key]
+        return found

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -167,3 +168,21 @@ def test_the_commands(tmp_path):
     assert isinstance(kept.exception, ZICLError)
     same = run.invoke(app, ["sample", str(output), "-o", str(output)])
     assert isinstance(same.exception, UsageError)
+
+
+def test_the_interval_of_recall_covers_it():
+    """Rows of a rare label hide where another label was predicted: the interval has to know that they may."""
+    covered, draws = 0, 200
+    generator = np.random.default_rng(0)
+    for _ in range(draws):
+        rows = []
+        # 1,900 rows predicted calm, of which 60 are stormy; 100 predicted stormy, of which 80 are: recall 80 / 140.
+        for predicted, size, share in (("calm", 1900, 60 / 1900), ("stormy", 100, 0.8)):
+            gold = generator.random(50) < share
+            rows += [
+                row(n, "stormy" if hit else "calm", predicted, stratum=predicted, weight=size / 50)
+                for n, hit in enumerate(gold)
+            ]
+        stormy = score(Sheet(LABELS, tuple(rows))).labels[LABELS.index("stormy")]
+        covered += stormy.recall is not None and stormy.recall.low <= 80 / 140 <= stormy.recall.high
+    assert covered / draws > 0.9

@@ -96,13 +96,17 @@ def test_files_are_found_in_a_data_folder(run, corpus, lm_folder, tmp_path, belo
 
 
 def test_a_dry_run_computes_nothing(run, given, tmp_path):
-    code, out, err = run("evaluate", *given, "--methods", "no-demos,z-icl", "--seeds", "1", "--dry-run", "--json")
+    chosen = [*given, "--methods", "no-demos,z-icl", "--seeds", "1", "-o", tmp_path / "results", "--dry-run", "--json"]
+    code, out, err = run("evaluate", *chosen)
     assert code == 0, err
     answer = json.loads(out)
     assert answer["examples"] == 40
     assert answer["tokens"] > 0
     assert answer["seconds"] > 0
     assert not (tmp_path / "results").exists()
+    code, out, err = run("evaluate", *chosen, "--shard", "1/2")
+    assert code == 0, err
+    assert json.loads(out)["examples"] == 20
 
 
 def test_shards_and_merge(run, given, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from tests.evaluate.conftest import examples, make_experiment
 from zicl.evaluate.count import TokenCounter
 from zicl.evaluate.experiment import Experiment
-from zicl.evaluate.methods import Method
+from zicl.evaluate.methods import METHODS, Method
 from zicl.evaluate.plan import Cell
 from zicl.evaluate.run import Runner, evaluate
 from zicl.evaluate.store import Results
@@ -143,6 +143,28 @@ def test_options(tmp_path, lm, index):
 
 
 @pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"label": "3", "choices": ["a", "b"]}, "row 1: 2 options, of which the label is number 3"),
+        ({"label": "1", "choices": ["a", "a"]}, "row 1: 2 options"),
+        ({"label": "1", "choices": ["a", "b", "c", "d"]}, "row 1: 4 options"),
+    ],
+)
+def test_wrong_options_of_an_example_name_its_row(tmp_path, lm, index, row, message):
+    task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
+    with pytest.raises(TextError, match=message):
+        _world(tmp_path, lm, index, task, [{"id": "a", "text": "x", **row}])
+
+
+def test_controls_cannot_compare_options_of_each_examples_own(tmp_path, lm, index):
+    task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
+    world = _world(tmp_path, lm, index, task, [{"id": "a", "text": "x", "label": "1", "choices": ["a", "b"]}])
+    world.methods["cosine-words"] = METHODS["cosine-words"]
+    with pytest.raises(ConfigError, match="options of their own, which cosine-words cannot compare"):
+        evaluate(world, tmp_path / "r")
+
+
+@pytest.mark.parametrize(
     ("task", "message"),
     [
         ('labels = ["a", "b"]\ntemplate = "pair"', "pair_column goes with a template of two fields"),
@@ -151,7 +173,7 @@ def test_options(tmp_path, lm, index):
     ],
 )
 def test_wrong_pairs_and_options_are_named(tmp_path, lm, index, task, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ValueError, match=message):
         _world(tmp_path, lm, index, f'[T]\ntest = "test.jsonl"\n{task}\n', examples(2))
 
 

@@ -1,5 +1,7 @@
 """Controls: what they predict from, and that they predict from nothing else."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,8 @@ def training(labels="bad good bad good"):
 
 def test_majority_is_the_most_frequent_label():
     examples = [Example("1", "x", "good"), Example("2", "y", "bad"), Example("3", "z", "good")]
-    assert np.exp(controls.majority(examples, LABELS)) == pytest.approx([1 / 3, 2 / 3])
+    counts = Counter(example.label for example in examples)
+    assert np.exp(controls.majority(counts, LABELS)) == pytest.approx([1 / 3, 2 / 3])
 
 
 def test_cosine_of_a_label_to_itself_is_one():

@@ -39,6 +39,8 @@ def test_a_method_of_ones_own(tmp_path):
     assert experiment.corpus.path == str(tmp_path / "c.zicl")
     assert experiment.method("mine").retrieval.k == 5, "what a definition says stands"
     assert Experiment(corpus="c", k=9).method("z-icl").retrieval.k == 9
+    defined = Experiment(corpus="c", k=9, define={"mine": {"retrieval": {"method": "diverse"}}}, methods=["mine"])
+    assert defined.method("mine").retrieval.k == 9, "a definition that says nothing gets the experiment's"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,13 @@ def test_a_method_of_ones_own(tmp_path):
         ('[define.x]\nlabels = "gold"', "gold labels need demos = 'train'"),
         ('[define.x]\ndemos = "train"', "training examples have no neighbours"),
         ("tasks = [", "is not TOML"),
+        ('[data]\nsst2 = "x.csv"', "did you mean 'SST2'?"),
+        ("seeds = [13, 13]", "each once"),
+        ("seeds = [4294967296]", "from 0 to 2147483647"),
+        ('[define."a/b"]\nkind = "prompt"', "a slash, a dot or a blank"),
+        ("[scoring]\nencoder = true", "scoring.encoder is not set here"),
+        ('[define.x]\ndemos = "train"\nlabels = "gold"\nretrieval = {method = "random"}\nlabelling = {assignments = 2}',
+         "leave out labelling"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(tmp_path, text, message):

@@ -17,7 +17,7 @@ from zicl.evaluate.run import Runner, evaluate
 from zicl.evaluate.store import SCHEMA, Results
 from zicl.evaluate.verify import verify
 from zicl.evaluate.world import World
-from zicl.exceptions import ConfigError
+from zicl.exceptions import ConfigError, ZICLError
 
 
 def rows_of(folder):
@@ -75,14 +75,20 @@ def test_a_second_run_computes_nothing(world, tmp_path, monkeypatch) -> None:
 
 def test_more_examples_keep_the_rows_that_are_there(world, lm, index, tmp_path) -> None:
     task_file = world.experiment.task_file
-    few = World(make_experiment(task_file, examples=6, methods=["no-demos", "z-icl"]), lm=lm, index=index)
+    methods = ["majority", "no-demos", "z-icl", "logistic"]
+    few = World(make_experiment(task_file, examples=5, methods=methods), lm=lm, index=index)
     evaluate(few, tmp_path / "r")
     before = {(r["method"], r["inference"], r["seed"], r["example"]): r for r in rows_of(tmp_path / "r")}
-    more = World(make_experiment(task_file, examples=10, methods=["no-demos", "z-icl"]), lm=lm, index=index)
+    more = World(make_experiment(task_file, examples=10, methods=methods), lm=lm, index=index)
     summary = evaluate(more, tmp_path / "r")
     after = {(r["method"], r["inference"], r["seed"], r["example"]): r for r in rows_of(tmp_path / "r")}
     assert summary.kept == len(before) < len(after)
     assert {key: after[key] for key in before} == before
+    evaluate(more, tmp_path / "fresh")
+    for extended, fresh in zip(rows_of(tmp_path / "r"), rows_of(tmp_path / "fresh"), strict=True):
+        # Other batches, so scores may differ by rounding; nothing else may.
+        assert extended.pop("log_likelihoods") == pytest.approx(fresh.pop("log_likelihoods"), abs=1e-4)
+        assert extended == fresh
 
 
 def test_methods_with_other_needs_may_join_later(world, lm, index, tmp_path) -> None:
@@ -174,6 +180,27 @@ def test_verify_finds_what_was_changed(world, tmp_path) -> None:
     )
     everything = verify(world, results, sample=10_000)
     assert {item.key for item in everything if not item.agrees} == {"/".join(path.stem.split(".")[:-1])}
+    rows = [{**row, "log_likelihoods": [x - 1 for x in row["log_likelihoods"]]} for row in _read(path)]
+    turned = {"terrible": "great", "great": "terrible"}
+    results.write(path.stem, [{**row, "predicted": turned[row["predicted"]], "kept": 1} for row in rows])
+    wrong = [item for item in verify(world, results, sample=10_000) if not item.agrees]
+    assert {item.other for item in wrong} == {("kept", "predicted")}
+
+
+def test_what_a_manifest_only_tells_may_change(world, lm, index, tmp_path) -> None:
+    task_file = world.experiment.task_file
+    for covered in (True, False):
+        told = {"covered": {"Days": covered}, "notes": {"Days": f"covered: {covered}"}}
+        evaluate(World(make_experiment(task_file, methods=["no-demos"], **told), lm=lm, index=index), tmp_path / "r")
+    assert Results.open(tmp_path / "r").manifest["tasks"]["Days"]["covered"] is False
+
+
+def test_what_cannot_be_written_is_found_before_the_first_row(tasks, lm, index, tmp_path) -> None:
+    define = {"far": {"demos": "train", "retrieval": {"method": "random", "k": 99}}}
+    experiment = make_experiment(tasks, methods=["majority", "no-demos", "far"], define=define)
+    with pytest.raises(ZICLError, match="99"):
+        evaluate(World(experiment, lm=lm, index=index), tmp_path / "r")
+    assert not rows_of(tmp_path / "r")
 
 
 def test_seed_free_cells_come_first_and_run_once(experiment) -> None:

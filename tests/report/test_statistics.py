@@ -129,3 +129,12 @@ def test_averages_weigh_tasks_equally():
     large = pair(cell({None: [1] * 30}), cell({None: [0] * 30}))
     small = pair(cell({None: [0, 0]}, task="MR"), cell({None: [0, 0]}, task="MR"))
     assert FEW.compare([large, small]).estimate == 50
+
+
+def test_few_examples_that_differ_prove_little():
+    """All draws may point one way; a sign test of that many examples knows better."""
+    for differing, size in ((1, 1), (4, 8), (6, 20)):
+        values = np.zeros((1, size), dtype=np.float32)
+        values[0, :differing] = 1
+        found = Bootstrap().compare([Pair("CR", (None,), values, np.ones_like(values))])
+        assert found.p >= min(1.0, 2.0 ** (1 - differing))

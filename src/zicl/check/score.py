@@ -155,8 +155,39 @@ def _right(row: SheetRow) -> bool:
 
 def _label_score(label: str, rows: Sequence[SheetRow]) -> LabelScore:
     predicted = [row for row in rows if row.prediction.predicted == label]
+    return LabelScore(label, estimate(predicted) if predicted else None, _recall(label, rows))
+
+
+def _recall(label: str, rows: Sequence[SheetRow]) -> Estimate | None:
+    """The weighted share of a label's rows that got it.
+
+    A stratum has one predicted label, so that the rows of the label in it are all right or all wrong; what is not
+    certain is how many there are in each. The variance is that of a ratio of two such sums, each share smoothed as in
+    ``estimate``.
+    """
     gold = [row for row in rows if row.gold == label]
-    return LabelScore(label, estimate(predicted) if predicted else None, estimate(gold) if gold else None)
+    if not gold:
+        return None
+    strata: dict[tuple[str, str], list[SheetRow]] = defaultdict(list)
+    for row in rows:
+        strata[row.stratum, row.prediction.predicted].append(row)
+    sizes, shares, right = [], [], []
+    for members in strata.values():
+        sizes.append(math.fsum(row.weight for row in members))
+        shares.append((sum(row.gold == label for row in members) + 1) / (len(members) + 2))
+        right.append(members[0].prediction.predicted == label)
+    there = math.fsum(size * share for size, share in zip(sizes, shares, strict=True))
+    smooth = math.fsum(s * p for s, p, hit in zip(sizes, shares, right, strict=True) if hit) / there
+    variance = math.fsum(
+        (size * (hit - smooth)) ** 2 * share * (1 - share) / len(members)
+        for size, share, hit, members in zip(sizes, shares, right, strata.values(), strict=True)
+    ) / (there**2)
+    total = math.fsum(row.weight for row in gold)
+    value = min(1.0, math.fsum(row.weight for row in gold if _right(row)) / total)
+    # All of a stratum's rows of one label: nothing is left to vary but their number.
+    n = smooth * (1 - smooth) / variance if variance else float(len(gold))
+    low, high = wilson(value, n)
+    return Estimate(value, low, high, len(gold), total)
 
 
 def _cell(gold: str, predicted: str, rows: Sequence[SheetRow]) -> Cell:

@@ -28,8 +28,11 @@ class ExperimentChoice:
         str | None, typer.Option("--tasks", help="Comma-separated; 'zicl tasks' lists them. [the paper's nine]")
     ] = None
     methods: Annotated[str | None, typer.Option("--methods", help="Comma-separated. [those of the paper]")] = None
-    inferences: Annotated[str | None, typer.Option("--inference", help="channel, direct, or both. [both]")] = None
-    templates: Annotated[str | None, typer.Option("--templates", help="task, none, or both. [task]")] = None
+    inferences: Annotated[
+        str | None,
+        typer.Option("--inference", help="Comma-separated: channel, direct, both (the two joined). [channel,direct]"),
+    ] = None
+    templates: Annotated[str | None, typer.Option("--templates", help="Comma-separated: task, none. [task]")] = None
     seeds: Annotated[str | None, typer.Option("--seeds", help="Comma-separated. [100,13,21,42,87]")] = None
     examples: Annotated[int | None, typer.Option("--examples", help="At most so many of each task. [2000]")] = None
     k: Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")] = None

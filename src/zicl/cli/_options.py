@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -92,14 +92,19 @@ class Choice:
         if self.saved is None:
             self._settings()
 
-    def classifier(self, texts: Callable[[], Sequence[str]] | None = None, report: Report = silent) -> ZICLClassifier:
+    def classifier(
+        self,
+        texts: Callable[[], Sequence[str]] | None = None,
+        report: Report = silent,
+        columns: Mapping[str, Any] | None = None,
+    ) -> ZICLClassifier:
         """The fitted classifier these options describe, which has a language model.
 
-        ``texts`` are those to fit on where --fit names none.
+        ``texts`` are those to fit on where --fit names none; ``columns`` those of the file it names.
         """
         from zicl.classify import ZICLClassifier
 
-        found = self.any_classifier(texts, report)
+        found = self.any_classifier(texts, report, columns)
         if not isinstance(found, ZICLClassifier):
             raise UsageError(
                 f"{self.saved} is distilled: it has no language model, no prompt and no demonstrations",
@@ -108,7 +113,10 @@ class Choice:
         return found
 
     def any_classifier(
-        self, texts: Callable[[], Sequence[str]] | None = None, report: Report = silent
+        self,
+        texts: Callable[[], Sequence[str]] | None = None,
+        report: Report = silent,
+        columns: Mapping[str, Any] | None = None,
     ) -> ZICLClassifier | DistilledClassifier:
         """The same; a saved one may also be distilled."""
         if self.offline:
@@ -125,14 +133,14 @@ class Choice:
             from zicl.artefact import load
 
             return load(self.saved, index=self.corpus, lm=self.lm, offline=self.offline)
-        return self._new().fit(self._fit_texts(texts), report=report)
+        return self._new().fit(self._fit_texts(texts, columns or {}), report=report)
 
-    def _fit_texts(self, texts: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
+    def _fit_texts(self, texts: Callable[[], Sequence[str]] | None, columns: Mapping[str, Any]) -> Sequence[str] | None:
         if self.fit is None:
             return None if texts is None else texts()
         from zicl.rows import read_rows
 
-        return [row.text for row in read_rows(self.fit)]
+        return [row.text for row in read_rows(self.fit, **columns)]
 
     def _new(self) -> ZICLClassifier:
         from zicl.classify import ZICLClassifier
@@ -143,6 +151,8 @@ class Choice:
                 "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
             )
         settings = self._settings()
+        if self.labels.isdecimal() and self.synonyms:
+            raise UsageError("options that are other words for every row have no synonyms", hint="leave out --synonyms")
         return ZICLClassifier(
             self.corpus,
             int(self.labels) if self.labels.isdecimal() else parse_labels(self.labels, self.synonyms),

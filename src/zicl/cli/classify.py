@@ -68,13 +68,15 @@ def classify(
     say(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     with bars() as report:
         report("loading the models", 0, None)
-        classifier = choice.any_classifier((lambda: [row.text for row in rows]) if file else None, report)
+        named = {"text_column": text_column, "pair_column": pair_column}
+        classifier = choice.any_classifier((lambda: [row.text for row in rows]) if file else None, report, named)
     if options_column is not None and not _has_lm(classifier):
         raise UsageError("a distilled classifier has one set of labels", hint="leave out --options-column")
-    added = _columns(classifier.labels_.names, raw=_has_lm(classifier))
+    added = _columns(classifier)
     _check_columns(rows, added)
     if _has_lm(classifier):
-        _say_fitted(classifier, choice.fit or file)
+        _say_fitted(classifier, f"as saved in {choice.saved}" if choice.saved else f"fitted on {choice.fit or file}")
+        rows = [rows[n] for n in classifier.order([row.text for row in rows])]
         _say_shown(classifier)
     if save is not None:
         classifier.save(save)
@@ -128,22 +130,27 @@ def _check_columns(rows: Sequence[Row], added: Sequence[str]) -> None:
         )
 
 
-def _columns(names: Sequence[str], *, raw: bool) -> list[str]:
-    """The columns the output adds; ``raw`` ones come from a prompt and its scores, which only a language model has."""
+def _columns(classifier: ZICLClassifier | DistilledClassifier) -> list[str]:
+    """The columns the output adds; those of a prompt and its scores only where there is a language model."""
+    names = classifier.labels_.names
     columns = ["predicted", "review", "probability", "margin", *(f"p:{name}" for name in names)]
-    if not raw:
+    if not _has_lm(classifier):
         return columns
-    scores = [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
-    return [*columns, *scores, "demonstrations", "input_cut"]
+    columns += [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
+    if classifier.ensemble_.joins:
+        # What was compared is not the first prompt's log-likelihood alone: nothing of it is lost.
+        columns += [f"value:{name}" for name in names]
+        columns += [f"term:{term}:{name}" for term in classifier.ensemble_.names for name in names]
+    return [*columns, "demonstrations", "input_cut"]
 
 
-def _say_fitted(classifier: ZICLClassifier, source: str | None) -> None:
+def _say_fitted(classifier: ZICLClassifier, source: str) -> None:
     """What was learned, and from what: nobody should have to guess it."""
     for term, shares in classifier.fitted_.priors.items():
         told = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
-        say(f"any text gets ({term}): {told}; taken off every score" + (f", fitted on {source}" if source else ""))
+        say(f"any text gets ({term}): {told}; taken off every score, {source}")
     if middles := classifier.fitted_.middles:
-        say(f"{len(middles):,} sets of demonstrations" + (f", fitted on {source}" if source else ""))
+        say(f"{len(middles):,} sets of demonstrations, {source}; rows are labelled and written set by set")
 
 
 def _say_shown(classifier: ZICLClassifier) -> None:
@@ -234,5 +241,10 @@ def _record(row: Row, result: Result | Answer, added: Sequence[str], review_belo
         for score in result.scores:
             record[f"log_likelihood:{score.label}"] = round(score.log_likelihood, 5)
             record[f"tokens:{score.label}"] = score.tokens
+            if f"value:{score.label}" in record:
+                record[f"value:{score.label}"] = round(score.value, 5)
+        labels = [score.label for score in result.scores]
+        for term, values in result.terms.items():
+            record |= {f"term:{term}:{label}": round(v, 5) for label, v in zip(labels, values, strict=True)}
         record |= {"demonstrations": result.prepared.prompt.kept, "input_cut": result.prepared.prompt.input_cut}
     return record

@@ -15,6 +15,7 @@ from zicl.cli._progress import bars, duration, say
 from zicl.exceptions import ZICLError
 
 if TYPE_CHECKING:
+    from zicl.evaluate.plan import Shard
     from zicl.evaluate.world import World
 
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The results folder; one that is there goes on.")]
@@ -36,7 +37,7 @@ def evaluate(
     with bars() as report:
         world = choice.world(report)
         if dry_run:
-            answer = _dry_run(world, output)
+            answer = _dry_run(world, output, part)
         else:
             summary = run(world, output, shard=part, report=report)
             answer = {**asdict(summary), "results": str(output)}
@@ -46,16 +47,22 @@ def evaluate(
         _show_dry_run(answer)
     else:
         say(f"{summary.computed:,} rows computed in {duration(summary.seconds)}, {summary.kept:,} were there: {output}")
-        say(f"the tables: zicl report {output}" if summary.complete else "put the parts together: zicl merge")
+        missing = "put the parts together: zicl merge" if part else "some rows of the plan are still missing"
+        say(f"the tables: zicl report {output}" if summary.complete else missing)
 
 
-def _dry_run(world: World, output: Path) -> dict[str, Any]:
+def _dry_run(world: World, output: Path, part: Shard | None) -> dict[str, Any]:
     from zicl.evaluate.cost import estimate
+    from zicl.evaluate.manifest import manifest
     from zicl.evaluate.run import Runner
-    from zicl.evaluate.store import MANIFEST, Results
+    from zicl.evaluate.store import MANIFEST, Results, check_same
 
-    done = Results.open(output).done() if (output / MANIFEST).is_file() else set()
-    found = estimate(Runner(world), done)
+    done: set[tuple[str, str]] = set()
+    if (output / MANIFEST).is_file():
+        stored = Results.open(output)
+        check_same(stored.manifest, manifest(world), output)
+        done = stored.done()
+    found = estimate(Runner(world), done, part)
     return {
         "cells": {key: {"examples": found.examples[key], "tokens": found.tokens[key]} for key in found.examples},
         "examples": sum(found.examples.values()),
@@ -73,6 +80,7 @@ def _show_dry_run(answer: dict[str, Any]) -> None:
         f"{len(answer['cells']):,} cells, {answer['examples']:,} examples, {answer['tokens']:,} forward tokens; "
         f"{answer['tokens_per_second']:,.0f} tokens/s on this machine: about {duration(answer['seconds'])}"
     )
+    say("not counted: embedding, and labels that the model itself gives to demonstrations")
 
 
 @takes(ExperimentChoice)
@@ -86,7 +94,6 @@ def verify(
     """Score a random sample of stored rows again; exit code 1 if one does not come out as it was stored."""
     from zicl.evaluate.manifest import fingerprint
     from zicl.evaluate.store import Results, differences
-    from zicl.evaluate.verify import TOLERANCE
     from zicl.evaluate.verify import verify as run
 
     stored = Results.open(results)
@@ -103,9 +110,9 @@ def verify(
     say(f"{len(checked) - len(wrong)} of {len(checked)} rows agree; the largest difference of a score is {worst:.2g}")
     if wrong:
         first = wrong[0]
-        why = f"differs by {first.difference:.2g}" if first.same_prompt else "has another prompt"
+        why = f"has another {', '.join(first.other)}" if first.other else f"differs by {first.difference:.2g}"
         raise ZICLError(
-            f"{first.key}, example {first.example} {why}; {TOLERANCE:g} is allowed",
+            f"{first.key}, example {first.example} {why}; {first.allowed:g} is allowed",
             hint="compare model, corpus, data and versions with those in the manifest",
         )
 

@@ -114,7 +114,7 @@ class Labels:
         """The words shown to the model, in order."""
         return tuple(label.words for label in self.items)
 
-    def among(self, options: Sequence[str]) -> Labels:
+    def among(self, options: Sequence[str], where: str = "a text") -> Labels:
         """The labels one text has to choose from: some of these, or for counted ones the options' own words.
 
         >>> Labels.of(3).among(["a cat", "a dog"]).words
@@ -123,10 +123,14 @@ class Labels:
         if not self.counted:
             unknown = [name for name in options if name not in self.names]
             if unknown:
-                raise LabelError(f"{unknown[0]!r} is no label", hint=f"the labels are: {', '.join(self.names)}")
-            return Labels(tuple(self[name] for name in options))
+                raise LabelError(
+                    f"{where} has the option {unknown[0]!r}, which is no label",
+                    hint=f"the labels are: {', '.join(self.names)}",
+                )
+            # In the labels' own order, whatever order the options are in.
+            return Labels(tuple(label for label in self.items if label.name in options))
         if len(options) > len(self):
-            raise LabelError(f"a text has {len(options)} options, the labels count {len(self)}", hint="raise --labels")
+            raise LabelError(f"{where} has {len(options)} options, the labels count {len(self)}", hint="raise --labels")
         items = (Label(str(number), words) for number, words in enumerate(options, start=1))
         return Labels(tuple(items), counted=True)
 

@@ -43,8 +43,9 @@ def ask(
 
     advance(0)
     # Counted from the first text: a resumed run forms the same groups.
+    order = teacher.order(texts)
     for start in range(0, len(texts), _CHUNK):
-        chunk = [n for n in range(start, min(start + _CHUNK, len(texts))) if names[n] not in target.done]
+        chunk = [n for n in order[start : start + _CHUNK] if names[n] not in target.done]
         if chunk:
             results = teacher.classify([texts[n] for n in chunk], advance)
             shares = [list(result.probabilities.values()) for result in results]

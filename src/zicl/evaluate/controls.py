@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +12,20 @@ from zicl.config import Retrieval
 from zicl.demos.labels import Labels
 from zicl.demos.prompt import Branch, Prompt
 from zicl.demos.tokens import EMPTY, Segment, cut, segment
-from zicl.evaluate.examples import Example
 from zicl.evaluate.training import TrainingIndex
 from zicl.exceptions import ConfigError, LabelError
 from zicl.lm.base import LanguageModel
+from zicl.pair import plain
 from zicl.retrieve.base import Query
 
 Scores = NDArray[np.float64]
 Embed = Callable[[str], NDArray[np.float32]]
 
 
-def majority(examples: Sequence[Example], labels: Labels) -> Scores:
-    """The log share of each label among the test examples: what the paper's first row predicts from."""
-    counts = Counter(example.label for example in examples)
+def majority(counts: Mapping[str, int], labels: Labels) -> Scores:
+    """The log share of each label in the whole test set: what the paper's first row predicts from."""
     with np.errstate(divide="ignore"):
-        return np.log(np.array([counts[name] for name in labels.names]) / len(examples))
+        return np.log(np.array([counts.get(name, 0) for name in labels.names]) / sum(counts.values()))
 
 
 def cosine(texts: Sequence[str], phrases: Sequence[str], embed: Embed) -> Scores:
@@ -73,6 +71,7 @@ def logistic(texts: Sequence[str], index: TrainingIndex, labels: Labels, k: int,
 
 def instruction(text: str, labels: Labels, lm: LanguageModel, limit: int) -> Prompt:
     """A plain instruction through the model's own chat template; the label words are scored as its answer."""
+    text = plain(text)
     shortened = cut(lm.tokenizer, text, limit)
     words = ", ".join(labels.words)
     asked = f"Which label fits this text best? Answer with one of: {words}.\n\nText: {shortened.text}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from zicl.evaluate.plan import Batch, Cell, cells
+from zicl.evaluate.plan import Batch, Cell, Shard, batches
 from zicl.lm.tree import pack
 
 if TYPE_CHECKING:
@@ -96,14 +96,16 @@ class Estimate:
         return sum(self.tokens.values()) / self.tokens_per_second if self.tokens_per_second else 0.0
 
 
-def estimate(runner: Runner, done: set[tuple[str, str]]) -> Estimate:
+def estimate(runner: Runner, done: set[tuple[str, str]], shard: Shard | None = None) -> Estimate:
     """Write a few prompts of each kind of cell, count their tokens, and time ten of them."""
     world = runner.world
     sampled: dict[tuple[str, ...], list[list[Prompt]]] = {}
     examples, tokens = dict[str, int](), dict[str, int]()
-    for cell in cells(world.experiment):
+    asked: Counter[Cell] = Counter()
+    for batch in batches(world.experiment, world.examples, shard):
+        asked[batch.cell] += sum((batch.cell.key, example.id) not in done for example in batch.examples)
+    for cell, left in asked.items():
         rows = world.examples[cell.task]
-        left = sum((cell.key, example.id) not in done for example in rows)
         if not left:
             continue
         kind = (cell.task, cell.method, cell.template, cell.inference)

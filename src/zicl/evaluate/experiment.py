@@ -74,6 +74,8 @@ class Experiment(_Strict):
     def model_post_init(self, context: Any) -> None:
         """Names are checked before anything is loaded."""
         check_definitions(self.define)
+        self._check_tasks_named()
+        self._check_seeds()
         for name in self.methods:
             get_method(name, self.define)
         if self.define:
@@ -84,17 +86,32 @@ class Experiment(_Strict):
                     raise did_you_mean("retriever", method.retrieval.method, RETRIEVERS.names())
         if "inference" in self.scoring.model_fields_set:
             raise ConfigError("scoring.inference is not set here", hint="name the inferences: inferences = ['direct']")
+        if "encoder" in self.scoring.model_fields_set:
+            raise ConfigError("scoring.encoder is not set here", hint="a method has it: [define.NAME], encoder = true")
         if self.prompt.template != "auto":
             raise ConfigError("prompt.template is not set here", hint="a task has its template; see templates")
-        unseeded = [n for n in self.inferences if isinstance(self.seeds, dict) and not self.seeds.get(n)]
-        if unseeded or not self.seeds:
-            raise ConfigError(f"no seeds for {', '.join(unseeded) or 'any inference'}", hint="seeds = [100, 13]")
         if self.corpus is None and any(get_method(name, self.define).needs_corpus for name in self.methods):
             needing = [name for name in self.methods if get_method(name, self.define).needs_corpus]
             raise ConfigError(
                 f"no corpus was named, from which to take the demonstrations of: {', '.join(needing)}",
                 hint="--corpus reviews.zicl (zicl corpus build), or leave these methods out",
             )
+
+    def _check_seeds(self) -> None:
+        unseeded = [n for n in self.inferences if isinstance(self.seeds, dict) and not self.seeds.get(n)]
+        if unseeded or not self.seeds:
+            raise ConfigError(f"no seeds for {', '.join(unseeded) or 'any inference'}", hint="seeds = [100, 13]")
+        every = self.seeds.values() if isinstance(self.seeds, dict) else [self.seeds]
+        if any(len(set(seeds)) < len(seeds) or not all(0 <= seed < 2**31 for seed in seeds) for seeds in every):
+            raise ConfigError("seeds are whole numbers from 0 to 2147483647, each once", hint="seeds = [100, 13]")
+
+    def _check_tasks_named(self) -> None:
+        """A file for a task that is not there would leave the task to other data without a word."""
+        own = read_tasks(Path(self.task_file)) if self.task_file else {}
+        known = {*self.tasks, *read_tasks(), *own}
+        for name in (*self.data, *self.train, *self.notes, *self.covered):
+            if name not in known:
+                raise did_you_mean("task", name, known)
 
     def seeds_of(self, inference: str) -> tuple[int, ...]:
         """The seeds of an inference; a control without one gets all of them."""
@@ -107,7 +124,7 @@ class Experiment(_Strict):
     def method(self, name: str) -> Method:
         """A method by name, with the experiment's k."""
         found = get_method(name, self.define)
-        if name in METHODS and found.retrieval.k:
+        if found.retrieval.k and (name in METHODS or "k" not in found.retrieval.model_fields_set):
             return found.model_copy(update={"retrieval": found.retrieval.model_copy(update={"k": self.k})})
         return found
 
@@ -141,4 +158,5 @@ def _resolve_paths(table: dict[str, Any], folder: Path) -> None:
         table["task_file"] = resolved(table["task_file"])
     for name in ("data", "train"):
         if isinstance(table.get(name), dict):
-            table[name] = {task: resolved(str(value)) for task, value in table[name].items()}
+            placed = {task: resolved(str(value)) for task, value in table[name].items() if value != "hub"}
+            table[name] = {**table[name], **placed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from zicl import __version__
@@ -13,7 +14,7 @@ from zicl.evaluate.tasks import Task
 from zicl.evaluate.world import World
 from zicl.retrieve.index import Index
 
-_LIBRARIES = ("torch", "transformers", "tokenizers", "sentence-transformers", "faiss-cpu", "numpy")
+_LIBRARIES = ("torch", "transformers", "tokenizers", "sentence-transformers", "faiss-cpu", "numpy", "scikit-learn")
 
 
 def manifest(world: World) -> dict[str, Any]:
@@ -22,7 +23,10 @@ def manifest(world: World) -> dict[str, Any]:
         "format": FORMAT,
         "zicl": __version__,
         "fingerprint": fingerprint(world),
-        "experiment": world.experiment.model_dump(mode="json", exclude={"data", "train", "task_file", "corpus"}),
+        "experiment": {
+            **world.experiment.model_dump(mode="json", exclude={"data", "train", "task_file", "corpus"}),
+            "lm": _without_folder(world.experiment.lm),
+        },
         "tasks": {name: _task(world, task) for name, task in world.tasks.items()},
         "cells": {cell.key: _cell(world, cell) for cell in cells(world.experiment)},
     }
@@ -32,8 +36,11 @@ def fingerprint(world: World) -> dict[str, Any]:
     """Model, corpus and versions: rows of two fingerprints are never mixed."""
     lm, scoring = (world.lm if world.needs("needs_lm") else None), world.experiment.scoring
     return {
-        "lm": None if lm is None else {"name": lm.name, "identity": lm.identity, "revision": lm.revision},
+        "lm": None
+        if lm is None
+        else {"name": _without_folder(lm.name), "identity": lm.identity, "revision": lm.revision},
         "corpus": None if world.index is None else _corpus(world.index),
+        "encoder": world.encoder.identity if world.needs("embeds") else None,
         "dtype": scoring.dtype,
         "device": None if lm is None else str(getattr(getattr(lm, "forward", None), "device", scoring.device)),
         "versions": {"zicl": __version__, **{name: _version(name) for name in _LIBRARIES}},
@@ -45,7 +52,7 @@ def _corpus(index: Index) -> dict[str, Any]:
         "identity": index.identity,
         "sentences": len(index.corpus),
         "domains": index.corpus.domains,
-        "encoder": index.manifest["encoder"]["name"],
+        "encoder": _without_folder(index.manifest["encoder"]["name"]),
         "encoder_identity": index.manifest["encoder"]["identity"],
     }
 
@@ -61,6 +68,7 @@ def _task(world: World, task: Task) -> dict[str, Any]:
         "note": experiment.notes.get(task.name, note),
         "examples": len(world.examples[task.name]),
         "hash": world.hashes[task.name],
+        "sample_seed": task.sample_seed,
         "train_hash": data_hash(training) if training else None,
     }
 
@@ -79,6 +87,17 @@ def _cell(world: World, cell: Cell) -> dict[str, Any]:
         "clustered": data_hash(world.examples[cell.task]) if method.retrieval.share > 1 else None,
         "examples": len(world.examples[cell.task]),
     }
+
+
+def _without_folder(name: str) -> str:
+    """A model's name; of one in a folder or a file the last part, for a path says nothing to others.
+
+    >>> _without_folder("gguf:/home/me/model.gguf"), _without_folder("hf:org/model"), _without_folder("smollm2-135m")
+    ('gguf:model.gguf', 'hf:org/model', 'smollm2-135m')
+    """
+    prefix, colon, rest = name.rpartition(":") if name.startswith("gguf:") else ("", "", name)
+    local = prefix or Path(rest).expanduser().exists()
+    return f"{prefix}{colon}{Path(rest).name}" if local else name
 
 
 def _version(name: str) -> str:

@@ -43,6 +43,8 @@ class Method(BaseModel):
     def _possible(self) -> Method:
         if self.labels == "gold" and self.demos == "corpus":
             raise ValueError("gold labels need demos = 'train': raw text has no labels")
+        if self.labels == "gold" and self.labelling != Labelling(words="original"):
+            raise ValueError("gold labels are neither drawn nor shown as other words: leave out labelling")
         if self.demos == "train" and self.retrieval.method in ("physical", "domain-random"):
             raise ValueError("training examples have no neighbours or domains: use random, nearest or diverse")
         if self.demos == "train" and (self.retrieval.share > 1 or self.labelling.source == "self"):
@@ -67,12 +69,21 @@ class Method(BaseModel):
         if self.kind != "prompt":
             return self.kind == "logistic"
         fixed = self.labels == "gold" and self.retrieval.method in _WITHOUT_DRAWS
-        return self.retrieval.k > 0 and not fixed
+        return self.retrieval.k > 0 and (not fixed or self.calibration.method == "domain")
 
     @property
     def needs_corpus(self) -> bool:
         """Whether it reads the raw corpus."""
         return self.kind == "prompt" and self.demos == "corpus" and self.retrieval.k > 0
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it asks the encoder."""
+        return (
+            (self.control and self.kind != "instruction")
+            or self.encoder
+            or (self.kind == "prompt" and self.retrieval.k > 0 and self.retrieval.method != "random")
+        )
 
     @property
     def needs_lm(self) -> bool:
@@ -121,8 +132,18 @@ def get_method(name: str, defined: Mapping[str, Method]) -> Method:
     return METHODS[name]
 
 
+def check_name(kind: str, name: str) -> None:
+    """Names stand in keys and in names of files: nothing in them may part these."""
+    if not name or set(name) & set("/.\\ \t\n"):
+        raise ConfigError(
+            f"the {kind} {name!r} has a name with a slash, a dot or a blank", hint="use letters, digits, - and _"
+        )
+
+
 def check_definitions(defined: Mapping[str, Method]) -> None:
     """A table's own name always means the same method."""
+    for name in defined:
+        check_name("method", name)
     taken = sorted(set(defined) & set(METHODS))
     if taken:
         raise ConfigError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ from zicl.evaluate import controls
 from zicl.evaluate.cost import Costs
 from zicl.evaluate.examples import Example
 from zicl.evaluate.manifest import manifest
+from zicl.evaluate.methods import METHODS
 from zicl.evaluate.overlap import overlaps
 from zicl.evaluate.plan import Batch, Cell, Shard, batches
 from zicl.evaluate.store import Results, Row
 from zicl.evaluate.world import World
+from zicl.opinion import Opinion
 from zicl.pipeline import label_scores
 from zicl.results import Prepared, Result
 
@@ -49,6 +51,7 @@ def evaluate(world: World, folder: Path, *, shard: Shard | None = None, report: 
         plan = list(batches(world.experiment, world.examples, shard))
         todo = [batch for batch in plan if not _is_done(batch, done)]
         runner, costs, begun, computed = Runner(world), Costs(todo), time.monotonic(), 0
+        runner.try_out(todo)
         for batch in todo:
             report("evaluating", costs.done, costs.total, costs.note(batch))
             left = [example for example in batch.examples if (batch.cell.key, example.id) not in done]
@@ -78,6 +81,11 @@ class Runner:
     def __init__(self, world: World) -> None:
         self.world = world
         self._last: tuple[Cell, Ensemble] | None = None
+
+    def try_out(self, todo: Sequence[Batch]) -> None:
+        """One prompt of every kind of cell: what cannot be written is found before the first row, not hours later."""
+        for batch in {replace(batch.cell, seed=None): batch for batch in todo}.values():
+            self.prompts(batch.cell, batch.examples[:1])
 
     def rows(self, cell: Cell, examples: Sequence[Example]) -> list[Row]:
         """The rows of some examples of a cell, without their overlap."""
@@ -109,9 +117,13 @@ class Runner:
             gold = GoldLabels(words, tuple(example.label for example in world.training[cell.task]))
         experiment = world.experiment
         template = task.template if cell.template == "task" else cell.template
+        labelling = method.labelling
+        if task.labels.counted and (cell.method in METHODS or "words" not in labelling.model_fields_set):
+            # Options that are other words for every example have no synonyms; the classifier does the same.
+            labelling = labelling.model_copy(update={"words": "neighbours"})
         settings = Settings(
             method.retrieval,
-            method.labelling,
+            labelling,
             experiment.prompt.model_copy(update={"template": template}),
             experiment.scoring.model_copy(update={"inference": cell.inference, "encoder": method.encoder}),
             method.calibration,
@@ -126,7 +138,7 @@ class Runner:
             offline=world.offline,
             labeler=gold,
             clusters=world.clusters(cell.task, method.retrieval.share, seed),
-            embed=world.embed,
+            opinion=Opinion(world.embed, world.encoder.identity) if method.encoder else None,
         )
 
     def _labels(self, cell: Cell) -> tuple[str, ...]:
@@ -136,7 +148,7 @@ class Runner:
         world, labels = self.world, self.world.tasks[cell.task].labels
         kind, texts = world.methods[cell.method].kind, [example.text for example in examples]
         if kind == "majority":
-            return [controls.majority(world.examples[cell.task], labels)] * len(examples)
+            return [controls.majority(world.counts[cell.task], labels)] * len(examples)
         if kind == "cosine-words":
             return controls.cosine(texts, labels.words, world.embed)
         if kind == "cosine-descriptions":
@@ -162,7 +174,9 @@ class Runner:
         prompts = self.prompts(cell, examples)[0]
         found = zip(examples, prompts, self.world.lm.score(prompts), strict=True)
         return [
-            _prompted(cell, e, Result(Prepared(e.text, (), prompt, labels), label_scores(labels, scores, reduce)))
+            _prompted(
+                cell, e, Result(Prepared(e.text, (), prompt, labels, "direct"), label_scores(labels, scores, reduce))
+            )
             for e, prompt, scores in found
         ]
 

@@ -52,6 +52,8 @@ KEY = ("task", "method", "template", "inference", "seed", "example")
 Row = dict[str, Any]
 # What a method without a prompt of its own has in place of an inference; it stands beside every inference.
 NO_INFERENCE = "none"
+# What a manifest only tells: it changes no row.
+_TOLD = ("examples", "note", "covered", "origin")
 _AGAIN = "run the evaluation again with the same output: it goes on where it was"
 
 
@@ -162,10 +164,10 @@ def _schema(columns: list[str]) -> pa.Schema:
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
     """Rows under another model, corpus or configuration must not be mixed."""
-    differ = list(differences("", before["fingerprint"], now["fingerprint"]))
+    differ = list(differences("", *(_identities(manifest["fingerprint"]) for manifest in (before, now))))
     for group in ("tasks", "cells"):
         for name in sorted(set(before[group]) & set(now[group])):
-            old, new = ({k: v for k, v in m[group][name].items() if k != "examples"} for m in (before, now))
+            old, new = ({k: v for k, v in m[group][name].items() if k not in _TOLD} for m in (before, now))
             differ += differences(f"{name}: ", old, new)
     if differ:
         shown = "; ".join(differ[:5]) + (f"; and {len(differ) - 5} more" if len(differ) > 5 else "")
@@ -173,6 +175,16 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object)
             f"{where} was computed under another configuration: {shown}",
             hint="choose another output folder, or go back to the configuration it was begun with",
         )
+
+
+def _identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """Models by what they are: the same weights may lie in a folder of another name."""
+    lm, corpus = fingerprint.get("lm"), fingerprint.get("corpus")
+    return {
+        **fingerprint,
+        "lm": lm and {key: value for key, value in lm.items() if key != "name"},
+        "corpus": corpus and {key: value for key, value in corpus.items() if key != "encoder"},
+    }
 
 
 def differences(where: str, old: Any, new: Any) -> Iterable[str]:

@@ -25,6 +25,7 @@ from zicl._registry import did_you_mean
 from zicl._validation import readable
 from zicl.demos.labels import Label, Labels, make_label
 from zicl.demos.template import Template, get_template
+from zicl.evaluate.methods import check_name
 from zicl.exceptions import ConfigError
 
 _FORM = "expected one table a task: [NAME], and below it labels = […]"
@@ -138,6 +139,7 @@ def get_task(name: str, extra: Mapping[str, Task] | None = None) -> Task:
 
 def _task(name: str, entry: Any, path: Path, shipped: Mapping[str, Task]) -> Task:
     where = f"{path}, task {name}"
+    check_name("task", name)
     if not isinstance(entry, dict):
         raise ConfigError(f"{where}: expected a table, found {entry!r}", hint=f"write [{name}] and its settings below")
     placed = {key: path.parent / value for key in ("test", "train") if isinstance(value := entry.get(key), str)}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from zicl.corpus.documents import document_hash
 from zicl.corpus.store import Sentence
 from zicl.evaluate.examples import Example
+from zicl.pair import plain
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Hit
 
@@ -29,7 +30,7 @@ class TrainingIndex:
     @cached_property
     def vectors(self) -> NDArray[np.float32]:
         """One unit vector an example, made on first use: random demonstrations need none."""
-        return self.encoder.encode([example.text for example in self.examples])
+        return self.encoder.encode([plain(example.text) for example in self.examples])
 
     def nearest(self, text: str) -> Iterator[Hit]:
         """Examples by falling similarity; equal ones in their order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from zicl.evaluate.examples import Example, data_hash, read_examples, read_test,
 from zicl.evaluate.experiment import CorpusRecipe, Experiment
 from zicl.evaluate.tasks import Task, get_task, read_tasks
 from zicl.evaluate.training import TrainingIndex
+from zicl.exceptions import ConfigError
 from zicl.lm.base import LanguageModel
+from zicl.pair import plain
 from zicl.retrieve.clusters import Clusters, fit_clusters
 from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
 from zicl.retrieve.index import Index
@@ -38,6 +41,7 @@ class World:
         self.tasks: dict[str, Task] = {name: get_task(name, own) for name in experiment.tasks}
         self.methods = {name: experiment.method(name) for name in experiment.methods}
         self.hashes: dict[str, str] = {}
+        self.counts: dict[str, Counter[str]] = {}
         self.examples = {name: self._test(name) for name in experiment.tasks}
         self.training = {name: self._train(name) for name in experiment.tasks} if self.needs("labelled") else {}
         self._embedded: dict[str, NDArray[np.float32]] = {}
@@ -52,12 +56,20 @@ class World:
                 controls.descriptions(name, task.labels)
         if "instruction" in kinds:
             controls.chat_tokens(self.lm, "x")
+        counted = [name for name, task in self.tasks.items() if task.labels.counted]
+        closed = [n for n, m in self.methods.items() if m.kind not in ("prompt", "majority") or m.labelled]
+        if counted and closed:
+            raise ConfigError(
+                f"examples of {', '.join(counted)} have options of their own, which {', '.join(closed)} cannot compare",
+                hint="leave these methods out, or the task",
+            )
 
     def _test(self, name: str) -> list[Example]:
         """The first so many of the task's stratified order: a larger number keeps them all."""
         task = self.tasks[name]
         examples = read_test(task, self.experiment.data.get(name))
         self.hashes[name] = data_hash(examples)
+        self.counts[name] = Counter(example.label for example in examples)
         return subsample(examples, min(self.experiment.examples, len(examples)), task.sample_seed)
 
     def _train(self, name: str) -> list[Example]:
@@ -92,9 +104,10 @@ class World:
         """The raw corpus; built first if there is a recipe and no folder."""
         if self._index is not None:
             return self._index
-        if not self.needs("needs_corpus") or self.experiment.corpus is None:
-            return None
         recipe = self.experiment.corpus
+        # Also where nothing is shown of it: its encoder is the one that all methods of an experiment use.
+        if recipe is None:
+            return None
         if recipe.domains:
             _build(recipe, self.report, offline=self.offline)
         return Index.open(recipe.path, offline=self.offline)
@@ -109,7 +122,7 @@ class World:
         if self.index is not None:
             return self.index.embed(text)
         if text not in self._embedded:
-            self._embedded[text] = self.encoder.encode([text])[0]
+            self._embedded[text] = self.encoder.encode([plain(text)])[0]
         return self._embedded[text]
 
     def clusters(self, task: str, share: int, seed: int) -> Clusters | None:

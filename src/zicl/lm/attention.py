@@ -24,7 +24,7 @@ _SHORTEST_CHAIN, _SHORTEST_REST = 64, 48
 # From so many runs on, one call for all of them under a mask is cheaper than one each: many labels, short branches.
 _MOST_RUNS = 24
 # Queries of the chain at once. The causal CPU kernel computes nearly all pairs of a chain of 512; blocks save a sixth.
-_BLOCK = 128
+_BLOCK = 64
 
 
 # Queries behind the chain, the keys they see beside it, and their mask.

@@ -13,8 +13,9 @@ from zicl.report.table import Column, Entry, Row, Section, Table, ordered, row_t
 _SIGNIFICANT = 0.05
 _AVERAGE = "All tasks"
 _HOW = (
-    "95 % intervals from 2,000 paired draws of examples and seeds. Bold: p < 0.05 after Holm's correction over all "
-    "differences of this report."
+    "95 % intervals from 2,000 paired draws of examples and seeds; one or two seeds say little about the spread over "
+    "seeds. Bold: p < 0.05 after Holm's correction over all differences of this report; p is the share of draws beyond "
+    "zero, or the normal tail where there are hardly any, and never below the sign test's for the examples that differ."
 )
 _CLAIMS = (
     "Lower is better. Log-likelihood in nats; the Brier score is summed over labels, from 0 to 2; the expected "

@@ -62,10 +62,11 @@ class Filter:
 
     def __init__(self, index: Searchable, query: Query, *, exclude_self: bool = True) -> None:
         self._index = index
-        parts = halves(query.text) if exclude_self else ()
+        # Of a pair: its two halves, and the document that both of them are.
+        parts = (*halves(query.text), query.text) if exclude_self else ()
         self._documents = {document for part in parts for document in index.documents_like(part)}
         # The input's own text counts as shown: it may also stand, as a duplicate, in a document of others.
-        self._used = {_plain(part) for part in (*parts, *([query.text] if parts else []))}
+        self._used = {_plain(part) for part in parts}
 
         self._near = query.text if query.near is None else query.near
 

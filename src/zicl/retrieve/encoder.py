@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from zicl._quiet import quiet
 from zicl.catalog import find_asset
 from zicl.exceptions import ModelNotFoundError, OfflineError
+from zicl.pair import plain
 
 Vectors = NDArray[np.float32]
 DEFAULT_ENCODER = "all-minilm-l6-v2"
@@ -36,7 +37,7 @@ class Encoder(Protocol):
 
 def embedding(encoder: Encoder) -> Callable[[str], NDArray[np.float32]]:
     """One text's vector, encoded alone: it must not depend on other texts, not even in its last digit."""
-    return lambda text: encoder.encode([text])[0]
+    return lambda text: encoder.encode([plain(text)])[0]
 
 
 class SentenceEncoder:
