@@ -36,6 +36,8 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/score.py
 	$(BIN)/python benchmarks/corpus.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/evaluate.py
+	$(BIN)/python benchmarks/labels.py
 
 clean:
 	rm -rf $(VENV)
