@@ -161,7 +161,7 @@ class HFLanguageModel:
     def _trial(self) -> Prompt:
         """A prompt of arbitrary tokens; longer than the window where a model counts its window in its own way."""
         config = self.forward.config
-        # Long enough for every path of zicl.lm.attention, where the model's context allows.
+        # Long enough for attention run by run, where the model's context allows; many short runs share its masks.
         tail = 60 if self.context is None or self.context >= 256 else 4
         length = (80 if tail > 4 else 12) + int(getattr(config, "window_size", None) or 0)
         if self.context is not None:

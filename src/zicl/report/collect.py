@@ -10,7 +10,7 @@ import numpy as np
 
 from zicl.calibrate.scores import joined
 from zicl.evaluate.store import Results as Stored
-from zicl.evaluate.store import cell_key
+from zicl.evaluate.store import cell_key, differences
 from zicl.exceptions import StorageError, UsageError
 from zicl.report.cells import Cell, Key, Kind, Results, Run, Task
 from zicl.report.copies import Ints, Lists, last_shown, nearest_shown
@@ -29,6 +29,7 @@ def collect(paths: Sequence[str | Path]) -> Results:
     examples = _names([rows["example"] for _, _, rows in loaded])
     names = _models([(path, manifest) for path, manifest, _ in loaded])
     tasks, notes = _tasks([manifest for _, manifest, _ in loaded])
+    notes += _unlike([(path, manifest, name) for (path, manifest, _), name in zip(loaded, names, strict=True)])
     cells: dict[Key, Cell] = {}
     for (path, manifest, rows), model in zip(loaded, names, strict=True):
         for key, cell in _cells(path, manifest, rows, model, tasks, examples).items():
@@ -40,6 +41,17 @@ def collect(paths: Sequence[str | Path]) -> Results:
                 )
             cells[key] = cell
     return Results(tuple(dict.fromkeys(names)), tasks, cells, tuple(notes))
+
+
+def _unlike(loaded: list[tuple[Path, dict[str, Any], str]]) -> list[str]:
+    """Folders that stand as one model's results, and were not made alike: merging would refuse them."""
+    notes, first = [], dict[str, tuple[Path, dict[str, Any]]]()
+    for path, manifest, name in loaded:
+        before, other = first.setdefault(name, (path, manifest))
+        differ = list(differences("", other["fingerprint"], manifest["fingerprint"]))
+        if differ:
+            notes.append(f"{path.name} and {before.name} were not made alike: {'; '.join(differ[:5])}.")
+    return notes
 
 
 def _models(loaded: list[tuple[Path, dict[str, Any]]]) -> list[str]:

@@ -71,16 +71,21 @@ def _markdown_entry(entry: Entry, *, signed: bool) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """The main table with a column for every mean and every deviation; what is missing stays empty."""
+    """The main table with a column for every mean and every deviation; what is missing stays empty.
+
+    The last column names the columns whose numbers bear a mark, e.g. of a cell that is not finished.
+    """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     names = [name for column in table.columns for name in (column.name, f"{column.name} deviation")]
-    writer.writerow(["section", "method", "title", "oracle", *names])
+    writer.writerow(["section", "method", "title", "oracle", *names, "marks"])
     for section in table.sections:
         for row in section.rows:
             numbers = [number for entry in row.entries for number in (entry.value, entry.deviation)]
             texts = ["" if number is None else f"{number:.4g}" for number in numbers]
-            writer.writerow([section.title, row.method, row.title, "yes" if row.oracle else "no", *texts])
+            marks = [f"{c.name} {e.marks}" for c, e in zip(table.columns, row.entries, strict=True) if e.marks]
+            told = [section.title, row.method, row.title, "yes" if row.oracle else "no"]
+            writer.writerow([*told, *texts, "; ".join(marks)])
     return stream.getvalue()
 
 
