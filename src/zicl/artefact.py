@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from zicl import __version__
 from zicl._files import read_json, write_json, write_text, writing
 from zicl.classify import ZICLClassifier
-from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring
+from zicl.config import GROUPS
 from zicl.demos.labels import read_labels
 from zicl.exceptions import (
     CorpusDamagedError,
@@ -40,13 +40,6 @@ FORMAT = 1
 LABELS, CLASSIFIER = "labels.toml", "classifier.json"
 # The kind of a classifier without a language model; folders of the other kind name none.
 DISTILLED = "distilled"
-_SETTINGS = {
-    "retrieval": Retrieval,
-    "labelling": Labelling,
-    "prompt": PromptSettings,
-    "scoring": Scoring,
-    "calibration": Calibration,
-}
 
 
 def save(classifier: ZICLClassifier, path: str | Path) -> Path:
@@ -169,7 +162,7 @@ def _load(
     offline: bool,
 ) -> ZICLClassifier:
     try:
-        settings = {name: _SETTINGS[name](**_tuples(value)) for name, value in content["settings"].items()}
+        settings: dict[str, Any] = {name: GROUPS[name](**_tuples(value)) for name, value in content["settings"].items()}
         fitted = Fitted.of(content["fitted"]) if "fitted" in content else Fitted()
     except (ValidationError, KeyError) as error:
         raise UsageError(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from zicl._estimator import TextClassifier
 from zicl._progress import Report, silent
 from zicl.assemble import Settings, assemble
 from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring, get_method
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from zicl.retrieve.index import Searchable
 
 
-# scikit-learn ships no types: to mypy its bases are Any, and a class may not be built on that unsaid.
-class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ZICLClassifier(TextClassifier):
     """Classify texts with pseudo-demonstrations from a raw corpus; no labelled example is used.
 
     Parameters
@@ -278,14 +277,6 @@ class ZICLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self, "pipeline_")
         return save(self, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.no_validation = True
-        tags.requires_fit = True
-        return tags
 
 
 def _opened(path: Path, offline: bool) -> Index:

@@ -99,6 +99,16 @@ class Calibration(_Settings):
         return self
 
 
+# The groups of settings, by the names they have on the command line and in saved classifiers.
+GROUPS: dict[str, type[BaseModel]] = {
+    "retrieval": Retrieval,
+    "labelling": Labelling,
+    "prompt": PromptSettings,
+    "scoring": Scoring,
+    "calibration": Calibration,
+}
+
+
 class Method(NamedTuple):
     """A preset: what the paper calls a method."""
 

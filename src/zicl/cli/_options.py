@@ -166,32 +166,26 @@ class Choice:
 
     def _settings(self) -> dict[str, Any]:
         """The settings that were given, by group; wrong names and values are errors."""
-        from pydantic import BaseModel, ValidationError
+        from pydantic import ValidationError
 
         from zicl._validation import readable
-        from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring, get_method
+        from zicl.config import GROUPS, get_method
 
         get_method(self.method or "z-icl")
-        kinds: dict[str, type[BaseModel]] = {
-            "retrieval": Retrieval,
-            "labelling": Labelling,
-            "prompt": PromptSettings,
-            "scoring": Scoring,
-            "calibration": Calibration,
-        }
         settings: dict[str, Any] = {}
         for name, values in self._groups().items():
             try:
-                settings |= {name: kinds[name](**values)} if values else {}
+                settings |= {name: GROUPS[name](**values)} if values else {}
             except ValidationError as error:
-                raise readable(error, kinds[name]) from error
+                raise readable(error, GROUPS[name]) from error
         _check_names(settings)
         return settings
 
     def _groups(self) -> dict[str, dict[str, Any]]:
         """What was set, by group; the options with names of their own come last and win."""
-        names = ("retrieval", "labelling", "prompt", "scoring", "calibration")
-        groups: dict[str, dict[str, Any]] = {name: {} for name in names}
+        from zicl.config import GROUPS
+
+        groups: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
         for entry in self.settings or []:
             name, equals, value = entry.partition("=")
             group, _, key = name.partition(".")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from zicl._estimator import TextClassifier
 from zicl.calibrate.scores import Scores, log_softmax
 from zicl.demos.labels import Labels
 from zicl.distill.answer import Answer
@@ -23,8 +23,7 @@ from zicl.retrieve.encoder import Encoder
 from zicl.texts import check_texts
 
 
-# scikit-learn ships no types: to mypy its bases are Any, and a class may not be built on that unsaid.
-class DistilledClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DistilledClassifier(TextClassifier):
     """A linear model over an encoder's vectors, which learned from a language model's answers.
 
     ``zicl.distill.run.distill`` makes one and ``zicl.load`` reads one. ``fit`` learns nothing: it only checks.
@@ -113,10 +112,3 @@ class DistilledClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self, "classes_")
         return save(self, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.no_validation = True
-        return tags

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ _GREY = "0.6"
 # same reason a diagram has fewer bins than the calibration error.
 _FEWEST, _BINS = 20, 8
 # The same numbers give the same file, whoever draws it and when.
-_SETTINGS = {"svg.hashsalt": "zicl", "font.size": 8, "axes.titlesize": 9}
+_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "zicl", "font.size": 8, "axes.titlesize": 9}
 _METADATA = {".svg": {"Date": None}, ".png": {"Software": None}}
 
 
@@ -68,7 +68,7 @@ def draw_figures(results: Results, folder: Path) -> list[Path]:
 
     looks = styles(key.method for key in results.cells)
     written: list[Path] = []
-    with matplotlib.rc_context(_SETTINGS):  # type: ignore[arg-type]
+    with matplotlib.rc_context(_SETTINGS):
         for block in results.blocks:
             cells = _drawn(results, block)
             for plot in PLOTS if cells else ():
