@@ -38,7 +38,7 @@ def main() -> None:
 
 def count(experiment: Path, data: Path) -> dict[str, float]:
     """Forward tokens an example, by cell: prompts are written, none is run."""
-    from zicl.cli._experiment import _in_data_dir
+    from zicl.cli._experiment import in_data_dir
     from zicl.evaluate.count import TokenCounter
     from zicl.evaluate.experiment import read_experiment
     from zicl.evaluate.plan import cells
@@ -46,7 +46,7 @@ def count(experiment: Path, data: Path) -> dict[str, float]:
     from zicl.evaluate.world import World
     from zicl.lm.load import load_lm
 
-    read = _in_data_dir(read_experiment(experiment, {}), data)
+    read = in_data_dir(read_experiment(experiment, {}), data)
     counter = TokenCounter(load_lm(read.lm, offline=True))
     world = World(read, lm=counter, offline=True)
     runner, found = Runner(world), {}

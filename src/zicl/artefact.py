@@ -7,15 +7,14 @@ tickets.zicl-clf/
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from zicl import __version__
-from zicl._files import read_json, write_json, write_text, writing
+from zicl._files import read_json
+from zicl._folder import CLASSIFIER, DISTILLED, FORMAT, LABELS, seen_from, write_folder
 from zicl.classify import ZICLClassifier
 from zicl.config import GROUPS
 from zicl.demos.labels import read_labels
@@ -24,7 +23,6 @@ from zicl.exceptions import (
     CorpusMissingError,
     EncoderMismatchError,
     ModelError,
-    StorageError,
     UsageError,
 )
 from zicl.fitted import Fitted
@@ -36,32 +34,11 @@ from zicl.retrieve.joint import JointIndex
 if TYPE_CHECKING:
     from zicl.distill.classifier import DistilledClassifier
 
-FORMAT = 1
-LABELS, CLASSIFIER = "labels.toml", "classifier.json"
-# The kind of a classifier without a language model; folders of the other kind name none.
-DISTILLED = "distilled"
-
 
 def save(classifier: ZICLClassifier, path: str | Path) -> Path:
     """Write a fitted classifier to a new folder; one that holds the very same is left as it is."""
     folder = Path(path)
-    content, labels = _content(classifier, folder), classifier.labels_.to_toml()
-    if folder.exists():
-        if _holds(folder, content, labels):
-            return folder
-        raise StorageError(f"{folder} exists already", hint="choose another name, or remove it first")
-    with writing(folder) as temporary:
-        temporary.mkdir(parents=True)
-        write_text(temporary / LABELS, labels)
-        write_json(temporary / CLASSIFIER, content)
-    return folder
-
-
-def _holds(folder: Path, content: dict[str, Any], labels: str) -> bool:
-    if not (folder / CLASSIFIER).is_file() or not (folder / LABELS).is_file():
-        return False
-    same = bool(read_json(folder / CLASSIFIER) == json.loads(json.dumps(content)))
-    return same and (folder / LABELS).read_text(encoding="utf-8") == labels
+    return write_folder(folder, _content(classifier, folder), classifier.labels_.to_toml())
 
 
 def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:
@@ -73,13 +50,13 @@ def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:
         )
     if index is not None:
         corpus = {
-            "path": _seen_from(folder, index.corpus.path),
+            "path": seen_from(folder, index.corpus.path),
             "hash": index.corpus.hash,
             "encoder": index.manifest["encoder"],
         }
     name = lm.name
     if Path(name.removeprefix("gguf:")).expanduser().exists():
-        place = _seen_from(folder, Path(name.removeprefix("gguf:")).expanduser())
+        place = seen_from(folder, Path(name.removeprefix("gguf:")).expanduser())
         name = f"gguf:{place}" if name.startswith("gguf:") else place
     return {
         "format": FORMAT,
@@ -117,10 +94,6 @@ def _corpus_identity(index: Searchable | None) -> str | list[str] | None:
     if isinstance(index, JointIndex):
         return [index.base.identity, index.other.identity]
     return index.identity if isinstance(index, Index) else None
-
-
-def _seen_from(folder: Path, path: Path) -> str:
-    return os.path.relpath(path.resolve(), folder.resolve())
 
 
 def load(

@@ -13,6 +13,8 @@ from zicl.config import Calibration
 from zicl.ensemble import Ensemble
 from zicl.exceptions import ConfigError
 
+_LEAST = float(np.finfo(np.float64).tiny)
+
 
 def learns_priors(settings: Calibration) -> bool:
     """Whether the shares are fitted, not given."""
@@ -61,7 +63,8 @@ def shares(ensemble: Ensemble) -> dict[str, dict[str, float]]:
     """An ensemble's priors as shares by term and label."""
     names = ensemble.labels.names
     return {
-        term: {name: float(share) for name, share in zip(names, np.exp(prior), strict=True)}
+        # A share that rounds to nothing would be minus infinity when it is read again.
+        term: {name: max(float(share), _LEAST) for name, share in zip(names, np.exp(prior), strict=True)}
         for term, prior in ensemble.priors.items()
     }
 

@@ -15,8 +15,7 @@ from zicl._files import read_json, storage_errors, text_hash, write_json
 from zicl.corpus.read import Reader
 from zicl.corpus.sources import Source, detect_format
 from zicl.exceptions import StorageError, TextError, UsageError
-from zicl.pair import join
-from zicl.texts import check_text
+from zicl.texts import check_columns, check_text
 
 
 @dataclass(frozen=True)
@@ -130,9 +129,7 @@ def _row(record: Any, number: int, path: str, wanted: Mapping[str, str | None]) 
                 hint=f"name it with {option}; there are: {', '.join(map(str, record))}",
             )
     text_column, id_column, pair_column, options_column = wanted.values()
-    text = check_text(record[text_column], f"{where}, column {text_column!r},")
-    if pair_column is not None:
-        text = join(text, check_text(record[pair_column], f"{where}, column {pair_column!r},"))
+    text = check_columns(record, str(text_column), pair_column, where)
     options = () if options_column is None else read_options(record[options_column], where)
     columns = {str(key): value for key, value in record.items()}
     return Row(str(number if id_column is None else record[id_column]), text, columns, options)

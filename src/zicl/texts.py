@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from zicl.exceptions import TextError
 from zicl.pair import SEPARATOR, halves, join
@@ -34,9 +34,18 @@ def _text_or_pair(value: object, where: str) -> str:
     return check_pair(value[0], value[1], where)
 
 
-def check_pair(first: object, second: object, where: str) -> str:
-    """Two texts as a pair that can be classified."""
-    return join(check_text(first, f"{where}, first text,"), check_text(second, f"{where}, second text,"))
+def check_pair(
+    first: object, second: object, where: str, names: tuple[str, str] = ("first text", "second text")
+) -> str:
+    """Two texts as a pair that can be classified; ``names`` tell them apart in an error."""
+    return join(*(check_text(text, f"{where}, {name},") for text, name in zip((first, second), names, strict=True)))
+
+
+def check_columns(record: Mapping[str, object], text: str, pair: str | None, where: str) -> str:
+    """The text of a record, or the pair of two of its columns."""
+    if not pair:
+        return check_text(record[text], f"{where}, column {text!r},")
+    return check_pair(record[text], record[pair], where, (f"column {text!r}", f"column {pair!r}"))
 
 
 def check_text(value: object, where: str) -> str:

@@ -73,7 +73,7 @@ class ExperimentChoice:
             return experiment if self.experiment is None else _recipe_below(experiment, self.experiment.parent)
         if not self.data_dir.is_dir():
             raise UsageError(f"--data-dir: there is no folder {self.data_dir}")
-        return _in_data_dir(experiment, self.data_dir)
+        return in_data_dir(experiment, self.data_dir)
 
     def world(self, report: Report) -> World:
         """The experiment with its examples read."""
@@ -89,7 +89,7 @@ class ExperimentChoice:
         return World(experiment, offline=self.offline, report=report)
 
 
-def _in_data_dir(experiment: Experiment, folder: Path) -> Experiment:
+def in_data_dir(experiment: Experiment, folder: Path) -> Experiment:
     """The experiment with the files of a folder; files that were named go first."""
     found: dict[str, dict[str, str]] = {"data": {}, "train": {}}
     for task in experiment.tasks:

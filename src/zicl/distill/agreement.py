@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl.calibrate.scores import Scores, log_softmax
+from zicl.calibrate.scores import Scores
 from zicl.check.score import wilson
+from zicl.distill.train import loss
 
 _TINY = 1e-300
 
@@ -57,7 +58,7 @@ class Agreement:
 def agree(names: Sequence[str], shares: Scores, scores: Scores) -> Agreement:
     """Compare the language model's probabilities with the small classifier's scores, a row each."""
     theirs, ours = shares.argmax(axis=1), scores.argmax(axis=1)
-    cross = -(shares * log_softmax(scores)).sum(axis=1)
+    cross = loss(shares, scores)
     apart = cross + (shares * np.log(np.maximum(shares, _TINY))).sum(axis=1)
     equal, counts = theirs == ours, np.bincount(theirs, minlength=len(names))
     value = float(equal.mean())

@@ -135,7 +135,7 @@ def _checked(
             f"a share of {held_out} to compare on was asked for; expected one between 0 and 1", hint="0.2, for example"
         )
     check_is_fitted(teacher, "pipeline_")
-    if isinstance(teacher.labels, int) or teacher.settings_["labelling"].words == "neighbours":
+    if teacher.labels_.counted:
         raise ConfigError(
             "a classifier whose options are other words for every text cannot be distilled",
             hint="weights are learned for each label: name labels that stay the same",

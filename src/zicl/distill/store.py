@@ -8,15 +8,11 @@ tickets-fast.zicl-clf/
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from zicl import __version__
-from zicl._files import move_in, read_json, storage_errors, write_json, write_text
-from zicl.artefact import CLASSIFIER, DISTILLED, FORMAT, LABELS
+from zicl._folder import CLASSIFIER, DISTILLED, FORMAT, LABELS, seen_from, write_folder
 from zicl.demos.labels import read_labels
 from zicl.distill.classifier import DistilledClassifier
 from zicl.distill.linear import Linear
@@ -31,28 +27,20 @@ def save(classifier: DistilledClassifier, path: str | Path, *, overwrite: bool =
     """Write a classifier to a new folder; one that holds the very same is left as it is."""
     from safetensors.numpy import save_file
 
-    folder = Path(path)
-    content, labels = _content(classifier, folder), classifier.labels_.to_toml()
-    if folder.exists() and not overwrite:
-        if _holds(folder, content, labels):
-            return folder
-        raise StorageError(f"{folder} exists already", hint="choose another name, or remove it first")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with storage_errors(folder), TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
-        whole = Path(scratch) / folder.name
-        whole.mkdir()
-        write_text(whole / LABELS, labels)
-        linear = classifier.linear
+    folder, linear = Path(path), classifier.linear
+
+    def add(whole: Path) -> None:
         save_file({"weights": linear.weights, "offsets": linear.offsets}, whole / _WEIGHTS)
-        write_json(whole / CLASSIFIER, content)
-        move_in(whole, folder)
-    return folder
+
+    # The hash of the weights is in the content.
+    content = _content(classifier, folder)
+    return write_folder(folder, content, classifier.labels_.to_toml(), add=add, overwrite=overwrite)
 
 
 def _content(classifier: DistilledClassifier, folder: Path) -> dict[str, Any]:
     encoder, name, origin = classifier.encoder, classifier.encoder.name, classifier.origin
     if Path(name).expanduser().exists():
-        name = os.path.relpath(Path(name).expanduser().resolve(), folder.resolve())
+        name = seen_from(folder, Path(name))
     return {
         "format": FORMAT,
         "kind": DISTILLED,
@@ -61,14 +49,6 @@ def _content(classifier: DistilledClassifier, folder: Path) -> dict[str, Any]:
         "weights": classifier.linear.identity,
         "distilled": None if origin is None else origin.to_dict(),
     }
-
-
-def _holds(folder: Path, content: dict[str, Any], labels: str) -> bool:
-    """The hash of the weights is in the content."""
-    if not (folder / CLASSIFIER).is_file() or not (folder / LABELS).is_file():
-        return False
-    same = bool(read_json(folder / CLASSIFIER) == json.loads(json.dumps(content)))
-    return same and (folder / LABELS).read_text(encoding="utf-8") == labels
 
 
 def load(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from zicl.evaluate.count import fed
 from zicl.evaluate.plan import Batch, Cell, Shard, batches
 from zicl.lm.tree import pack
 
@@ -76,10 +77,8 @@ def forward_tokens(prompts: Sequence[Prompt], count: int) -> int:
     if not prompts:
         return 0
     prefixes = {prompt.prefix.tokens for prompt in prompts}
-    if len(prefixes) == 1 and len(prompts) > 1 and prompts[0].prefix.tokens:
-        own = sum(len(pack([prompt], prefix_computed=True)) for prompt in prompts)
-        return len(prompts[0].prefix) + round(own / len(prompts) * count)
-    return round(sum(len(pack([prompt])) for prompt in prompts) / len(prompts) * count)
+    shared = len(prompts[0].prefix) if len(prefixes) == 1 and len(prompts) > 1 else 0
+    return shared + round((fed(prompts) - shared) / len(prompts) * count)
 
 
 @dataclass(frozen=True)

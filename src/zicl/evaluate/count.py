@@ -13,6 +13,20 @@ from zicl.lm.base import BranchScores, LanguageModel, Progress
 from zicl.lm.tree import pack
 
 
+def fed(prompts: Sequence[Prompt]) -> int:
+    """The tokens of prompts that are scored together: a prefix that several share once, everything else each."""
+    groups: dict[tuple[int, ...], list[Prompt]] = defaultdict(list)
+    for prompt in prompts:
+        groups[prompt.prefix.tokens].append(prompt)
+    tokens = 0
+    for prefix, members in groups.items():
+        if len(members) == 1 or not prefix:
+            tokens += sum(len(pack([prompt])) for prompt in members)
+        else:
+            tokens += len(prefix) + sum(len(pack([prompt], prefix_computed=True)) for prompt in members)
+    return tokens
+
+
 class TokenCounter:
     """A language model that counts in place of scoring: every log-likelihood is 0.
 
@@ -28,12 +42,5 @@ class TokenCounter:
 
     def score(self, prompts: Sequence[Prompt], progress: Progress | None = None) -> list[BranchScores]:
         """Zeros, one a scored token."""
-        groups: dict[tuple[int, ...], list[Prompt]] = defaultdict(list)
-        for prompt in prompts:
-            groups[prompt.prefix.tokens].append(prompt)
-        for prefix, members in groups.items():
-            if len(members) == 1 or not prefix:
-                self.tokens += sum(len(pack([prompt])) for prompt in members)
-            else:
-                self.tokens += len(prefix) + sum(len(pack([prompt], prefix_computed=True)) for prompt in members)
+        self.tokens += fed(prompts)
         return [tuple(np.zeros(len(b.scored), dtype=np.float32) for b in prompt.branches) for prompt in prompts]

@@ -12,9 +12,8 @@ from zicl._random import rng, stable_hash
 from zicl.corpus.sources import detect_format
 from zicl.evaluate.tasks import Task
 from zicl.exceptions import DownloadError, ModelError, TextError
-from zicl.pair import join
 from zicl.rows import check_distinct, read_options, read_records, row_name
-from zicl.texts import check_text
+from zicl.texts import check_columns
 
 Split = Literal["test", "train"]
 # Of a public data set with more rows than this, so many are drawn before they are read: millions fill the memory.
@@ -164,9 +163,7 @@ def _example(record: Any, number: int, columns: _Columns, where: str) -> Example
                 f"{where}: there is no column {column!r}",
                 hint=f"name it with {setting} in the tasks file; there are: {', '.join(map(str, record))}",
             )
-    text = check_text(record[columns.text], f"{where}, column {columns.text!r},")
-    if columns.pair:
-        text = join(text, check_text(record[columns.pair], f"{where}, column {columns.pair!r},"))
+    text = check_columns(record, columns.text, columns.pair, where)
     options = read_options(record[columns.options], where) if columns.options else ()
     value = record[columns.label]
     # A whole number that went through a table with gaps comes back as 1.0.
