@@ -1,10 +1,14 @@
 """Calling the program in this process, and a corpus built with it."""
 
+import csv
 import sys
 
 import pytest
 
+from tests.conftest import DOCUMENTS
 from zicl.cli import main
+
+LABELS = "terrible,great"
 
 
 @pytest.fixture
@@ -36,3 +40,19 @@ def corpus(run, jsonl, tmp_path, encoder_folder):
     assert "30 sentences in 10 paragraphs of 10 documents" in err
     assert "0.0% of the paragraphs have one sentence" in err
     return tmp_path / "c.zicl"
+
+
+@pytest.fixture
+def options(corpus, lm_folder):
+    """What makes a small classifier."""
+    return ["--corpus", corpus, "--labels", LABELS, "--lm", lm_folder, "--k", 3, "--offline"]
+
+
+def write_texts(path, count, *, column="text", takes=None):
+    """A CSV file of texts; only so many ``takes`` of them are different."""
+    numbers = [n % (takes or count) for n in range(count)]
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["id", column])
+        writer.writerows([n, f"Take {number}. {DOCUMENTS[number % 10]}"] for n, number in enumerate(numbers))
+    return path

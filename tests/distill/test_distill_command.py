@@ -5,27 +5,16 @@ import json
 
 import pytest
 
-from tests.conftest import DOCUMENTS
+from tests.cli.conftest import LABELS, write_texts
 from zicl.classify import ZICLClassifier
 from zicl.distill import teacher as teacher_module
 
-LABELS = "terrible,great"
 COUNT = 60
 
 
 @pytest.fixture
-def options(corpus, lm_folder):
-    return ["--corpus", corpus, "--labels", LABELS, "--lm", lm_folder, "--k", 2, "--offline"]
-
-
-@pytest.fixture
 def texts(tmp_path):
-    path = tmp_path / "rows.csv"
-    with path.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["id", "text"])
-        writer.writerows([n, f"Take {n}. {DOCUMENTS[n % 10]}"] for n in range(COUNT))
-    return path
+    return write_texts(tmp_path / "rows.csv", COUNT)
 
 
 @pytest.fixture

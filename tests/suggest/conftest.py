@@ -1,5 +1,5 @@
 """The command line's fixtures, here too."""
 
-from tests.cli.conftest import corpus, run
+from tests.cli.conftest import corpus, options, run
 
-__all__ = ["corpus", "run"]
+__all__ = ["corpus", "options", "run"]

@@ -1,29 +1,16 @@
 """zicl suggest on tiny models: what it prints where, and how it ends."""
 
-import csv
 import json
 
 import pytest
 
-from tests.conftest import DOCUMENTS
+from tests.cli.conftest import write_texts
 from zicl.lm.hf import HFLanguageModel
-
-LABELS = "terrible,great"
-
-
-@pytest.fixture
-def options(corpus, lm_folder):
-    return ["--corpus", corpus, "--labels", LABELS, "--lm", lm_folder, "--k", 2, "--offline"]
 
 
 @pytest.fixture
 def texts(tmp_path):
-    path = tmp_path / "rows.csv"
-    with path.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["id", "body"])
-        writer.writerows([n, f"Take {n % 15}. {DOCUMENTS[n % 5]}"] for n in range(30))
-    return path
+    return write_texts(tmp_path / "rows.csv", 30, column="body", takes=15)
 
 
 def test_signs_for_people(run, options, texts):

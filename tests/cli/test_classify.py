@@ -1,0 +1,224 @@
+"""zicl classify on tiny models: texts and files in, labels out, resumed, calibrated, left to a person."""
+
+import csv
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import LABELS
+from tests.conftest import DOCUMENTS
+from zicl.cli import classify as classify_module
+
+
+def test_classify_texts(run, options):
+    code, out, err = run("classify", "The soup was cold.", "A bold film.", *options)
+    assert code == 0, err
+    assert "The soup was cold." in out
+    assert "2 rows to label" in err
+    assert "great as good" in err
+    assert "shares: terrible" in err
+
+
+def test_data_goes_to_standard_output_and_all_else_to_standard_error(run, options):
+    code, out, err = run("classify", "-", "--json", *options, stdin="The soup was cold.\n\nA bold film.\n")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert len({row["id"] for row in rows}) == 2
+    for row in rows:
+        assert row["p:great"] + row["p:terrible"] == pytest.approx(1, abs=1e-5)
+        assert row["log_likelihood:great"] < 0
+        assert row["tokens:great"] > 0
+
+
+def table(tmp_path, kind, count=40):
+    rows = [{"key": f"r{n}", "body": f"{DOCUMENTS[n % 10]} Take {n}.", "team": "north"} for n in range(count)]
+    path = tmp_path / f"tickets.{kind}"
+    if kind == "csv":
+        with path.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+COLUMNS = ["--text-column", "body", "--id-column", "key"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_files_keep_their_columns(run, options, tmp_path, kind):
+    target = tmp_path / "out.csv"
+    code, out, err = run("classify", "-f", table(tmp_path, kind, 18), *COLUMNS, "-o", target, *options)
+    assert code == 0, err
+    assert out == ""
+    assert "on this machine" in err
+    assert "least certain:" in err
+    with target.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["key"] for row in rows] == [f"r{n}" for n in range(18)]
+    assert rows[0]["body"].endswith("Take 0.")
+    assert {row["team"] for row in rows} == {"north"}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_killed_run_ends_with_the_same_bytes(run, options, tmp_path, monkeypatch, kind):
+    source, whole, target = table(tmp_path, "csv"), tmp_path / f"whole.{kind}", tmp_path / f"killed.{kind}"
+    assert run("classify", "-f", source, *COLUMNS, "-o", whole, *options)[0] == 0
+    real, calls = classify_module._record, []
+
+    def killed(row, *others):
+        calls.append(row.id)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        return real(row, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(classify_module, "_record", killed)
+        code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
+        assert code == 1
+        assert "run the same command again" in err
+    # What a kill in the middle of a write leaves behind is cut off.
+    with target.open("ab") as stream:
+        stream.write(b'half a "row')
+    code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
+    assert code == 0, err
+    assert "16 rows are in" in err
+    assert target.read_bytes() == whole.read_bytes()
+
+
+def test_only_new_rows_are_labelled(run, options, tmp_path):
+    target = tmp_path / "out.jsonl"
+    run("classify", "-f", table(tmp_path, "csv", 5), *COLUMNS, "-o", target, *options)
+    before = target.read_text()
+    code, _, err = run("classify", "-f", table(tmp_path, "csv", 7), *COLUMNS, "-o", target, *options)
+    assert code == 0
+    assert "5 rows are in" in err
+    assert target.read_text().startswith(before)
+    assert len(target.read_text().splitlines()) == 7
+    code, _, err = run("classify", "-f", table(tmp_path, "csv", 7), *COLUMNS, "-o", target, *options)
+    assert "nothing was left to do" in err
+    code, _, err = run("classify", "-f", table(tmp_path, "csv", 7), *COLUMNS, "-o", target, *options, "--seed", 5)
+    assert code == 2
+    assert "other settings (seed)" in err
+
+
+def test_saving_and_using_a_classifier(run, options, tmp_path):
+    saved = tmp_path / "s.zicl-clf"
+    first = run("classify", "A bold film.", "--json", "--save", saved, *options)
+    again = run("classify", "A bold film.", "--json", "--with", saved, "--offline")
+    assert first[0] == again[0] == 0, again[2]
+    assert first[1] == again[1]
+    assert run("classify", "A bold film.", "--save", saved, *options)[0] == 0
+    assert run("classify", "A bold film.", "--save", saved, *options, "--seed", 4)[0] == 1
+    code, _, err = run("classify", "A bold film.", "--with", saved, "--k", 2)
+    assert code == 2
+    assert "brings its own settings" in err
+
+
+def test_bad_files_are_named(run, options, tmp_path):
+    path = tmp_path / "rows.csv"
+    for text, message in [
+        ("id,text\n1,fine\n1,again\n", "stands there twice"),
+        ("id,text\n1,fine\n2,\n", "row 2 below the header, column 'text', is empty"),
+        ("id,body\n1,fine\n", "there is no column 'text'"),
+        ("id,text\n", "holds no rows"),
+    ]:
+        path.write_text(text)
+        code, _, err = run("classify", "-f", path, "--id-column", "id", *options)
+        assert code == 2
+        assert message in err
+    path.write_text("id,text,predicted\n1,fine,old\n")
+    code, _, err = run("classify", "-f", path, "--id-column", "id", "-o", tmp_path / "o.csv", *options)
+    assert code == 2
+    assert "columns that the output needs: predicted" in err
+
+
+def test_calibration_and_shares_are_fitted_on_the_file_and_told(run, options, tmp_path):
+    file = ["--file", table(tmp_path, "csv", 12), *COLUMNS]
+    more = ["--calibrate", "batch", "--share", 4, "--inference", "both", "--save", tmp_path / "c.zicl-clf"]
+    code, _, err = run("classify", *options, *more, *file, "-o", tmp_path / "out.csv")
+    assert code == 0, err
+    assert "any text gets (channel):" in err
+    assert "any text gets (direct):" in err
+    assert "sets of demonstrations, fitted on" in err
+    before = (tmp_path / "out.csv").read_text()
+    code, _, err = run(
+        "classify",
+        "--with",
+        tmp_path / "c.zicl-clf",
+        *file,
+        "-o",
+        tmp_path / "again.csv",
+    )
+    assert code == 0, err
+    assert [line.split(",")[:3] for line in (tmp_path / "again.csv").read_text().splitlines()] == [
+        line.split(",")[:3] for line in before.splitlines()
+    ]
+
+
+def test_rows_for_a_person_have_no_label_and_nothing_is_lost(run, options, tmp_path):
+    file, output = ["--file", table(tmp_path, "csv", 12), *COLUMNS], tmp_path / "out.jsonl"
+    code, _, err = run("classify", *options, *file, "-o", output, "--review-below", 1)
+    assert code == 0, err
+    assert "100.0% below 1" in err
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert {row["predicted"] for row in rows} == {""}
+    assert all(row["review"] and row["p:great"] > 0 for row in rows)
+    code, _, err = run("check", "sample", output, "-o", tmp_path / "sheet.csv", "--rows", 3, *COLUMNS)
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--calibrate", "bach"], "method: Input should be"),
+        (["--set", "calibration.draws=0"], "draws"),
+        (["--calibrate", "batch"], "--fit FILE"),
+    ],
+)
+def test_wrong_calibrations_are_named(run, options, wrong, message):
+    code, _, err = run("classify", "The soup was cold.", *options, *wrong)
+    assert code == 2
+    assert message in err
+
+
+def test_pairs_and_options_of_each_row(run, options, tmp_path):
+    (tmp_path / "pairs.csv").write_text("text,then\nThe soup was cold.,Nobody ate it.\nShe sang.,All were silent.\n")
+    template = ["--template", r"Premise: {first}\nHypothesis: {second}|So: {label}"]
+    code, out, err = run(
+        "classify", "-f", tmp_path / "pairs.csv", "--pair-column", "then", *template, *options, "--json"
+    )
+    assert code == 0, err
+    assert [json.loads(line)["then"] for line in out.splitlines()] == ["Nobody ate it.", "All were silent."]
+
+    (tmp_path / "choices.csv").write_text(
+        "text,choices\nThe soup was cold.,I left.|It rained.|A pear fell.\nShe sang.,We heard.|No.\n"
+    )
+    given = [value for value in options if value not in ("--labels", LABELS)]
+    chosen = ["--labels", 3, "--template", "choice", "--options-column", "choices", "-o", tmp_path / "out.jsonl"]
+    code, _, err = run("classify", "-f", tmp_path / "choices.csv", *given, *chosen)
+    assert code == 0, err
+    first, second = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines())
+    assert first["p:1"] + first["p:2"] + first["p:3"] == pytest.approx(1, abs=1e-5)
+    assert second["p:3"] is None
+    assert second["predicted"] in ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("text,choices\na,only one\n", "at least two options"),
+        ("text,choices\na,[1\n", "not JSON"),
+        ("text,choice\na,b\n", "--options-column"),
+    ],
+)
+def test_wrong_options_name_their_row(run, options, tmp_path, content, message):
+    (tmp_path / "choices.csv").write_text(content)
+    code, _, err = run("classify", "-f", tmp_path / "choices.csv", "--options-column", "choices", *options)
+    assert code == 2
+    assert message in err
