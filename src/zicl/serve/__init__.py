@@ -1,0 +1,1 @@
+"""A classifier behind HTTP: a page where people see why, and a small stable API."""
