@@ -156,12 +156,26 @@ def test_wrong_options_of_an_example_name_its_row(tmp_path, lm, index, row, mess
         _world(tmp_path, lm, index, task, [{"id": "a", "text": "x", **row}])
 
 
-def test_controls_cannot_compare_options_of_each_examples_own(tmp_path, lm, index):
+def test_most_controls_cannot_compare_options_of_each_examples_own(tmp_path, lm, index):
     task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
     world = _world(tmp_path, lm, index, task, [{"id": "a", "text": "x", "label": "1", "choices": ["a", "b"]}])
+    world.methods["logistic"] = METHODS["logistic"]
+    with pytest.raises(ConfigError, match="options of their own, which logistic cannot compare"):
+        world.check()
+
+
+def test_the_cosine_to_options_is_that_to_each_examples_own(tmp_path, lm, index):
+    task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
+    rows = [
+        {"id": "a", "text": "The soup was cold.", "label": "2", "choices": ["A pear fell.", "The soup was cold."]},
+        {"id": "b", "text": "A pear fell.", "label": "1", "choices": ["A pear fell.", "The soup was cold.", "Snow."]},
+    ]
+    world = _world(tmp_path, lm, index, task, rows)
     world.methods["cosine-words"] = METHODS["cosine-words"]
-    with pytest.raises(ConfigError, match="options of their own, which cosine-words cannot compare"):
-        evaluate(world, tmp_path / "r")
+    found = Runner(world).rows(Cell("T", "cosine-words", "task", "none", None), world.examples["T"])
+    by_id = {row["example"]: row for row in found}
+    assert [by_id["a"]["predicted"], by_id["b"]["predicted"]] == ["2", "1"]
+    assert [len(by_id[name]["log_likelihoods"]) for name in "ab"] == [2, 3]
 
 
 @pytest.mark.parametrize(

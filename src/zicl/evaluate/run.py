@@ -97,7 +97,7 @@ class Runner:
         if method.kind == "instruction":
             return self._instructed(cell, examples)
         return [
-            _row(cell, example, self._labels(cell), scores)
+            _row(cell, example, self._labels(cell)[: len(scores)], scores)
             for example, scores in zip(examples, self._control(cell, examples), strict=True)
         ]
 
@@ -149,6 +149,8 @@ class Runner:
         kind, texts = world.methods[cell.method].kind, [example.text for example in examples]
         if kind == "majority":
             return [controls.majority(world.counts[cell.task], labels)] * len(examples)
+        if kind == "cosine-words" and labels.counted:
+            return [controls.cosine([example.text], example.options, world.embed)[0] for example in examples]
         if kind == "cosine-words":
             return controls.cosine(texts, labels.words, world.embed)
         if kind == "cosine-descriptions":

@@ -57,7 +57,8 @@ class World:
         if "instruction" in kinds:
             controls.chat_tokens(self.lm, "x")
         counted = [name for name, task in self.tasks.items() if task.labels.counted]
-        closed = [n for n, m in self.methods.items() if m.kind not in ("prompt", "majority") or m.labelled]
+        open_to_options = ("prompt", "majority", "cosine-words")
+        closed = [n for n, m in self.methods.items() if m.kind not in open_to_options or m.labelled]
         if counted and closed:
             raise ConfigError(
                 f"examples of {', '.join(counted)} have options of their own, which {', '.join(closed)} cannot compare",
