@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
 from zicl.calibrate.scores import Scores, joined, log_prior, log_softmax
 from zicl.demos.labels import Labels
 from zicl.exceptions import ConfigError, UsageError
-from zicl.lm.base import Progress
+from zicl.lm.base import BranchScores, Progress
 from zicl.opinion import Opinion
 from zicl.pipeline import Pipeline
-from zicl.results import Result
+from zicl.results import Prepared, Result
 
 ENCODER = "encoder"
 
@@ -62,18 +63,21 @@ class Ensemble:
         options: Sequence[Sequence[str]] | None = None,
     ) -> list[Result]:
         """Classify texts, in their order; ``options`` are each text's own labels, where texts differ in them."""
-        count, chosen = len(self.pipelines), self._choices(len(texts), options)
-        prepared = [
-            pipeline.prepare(text, labels)
-            for text, labels in zip(texts, chosen, strict=True)
-            for pipeline in self.pipelines
-        ]
-        scores = self.main.lm.score([item.prompt for item in prepared], _each(count, progress))
-        parts = [
-            self.pipelines[n % count].result(item, score)
-            for n, (item, score) in enumerate(zip(prepared, scores, strict=True))
-        ]
-        return [self._joined(parts[start : start + count]) for start in range(0, len(parts), count)]
+        chosen = self._choices(len(texts), options)
+        prepared = [self.prepare(text, labels) for text, labels in zip(texts, chosen, strict=True)]
+        prompts = [part.prompt for parts in prepared for part in parts]
+        scores = iter(self.main.lm.score(prompts, _each(len(self.pipelines), progress)))
+        return [self.result(parts, list(islice(scores, len(parts)))) for parts in prepared]
+
+    def prepare(self, text: str, labels: Labels | None = None) -> list[Prepared]:
+        """What the language model is asked about one text: a prompt for each pipeline."""
+        return [pipeline.prepare(text, labels) for pipeline in self.pipelines]
+
+    def result(self, prepared: Sequence[Prepared], scores: Sequence[BranchScores]) -> Result:
+        """The answer, from the scores of the prompts that were prepared."""
+        return self._joined(
+            [p.result(item, score) for p, item, score in zip(self.pipelines, prepared, scores, strict=True)]
+        )
 
     def _choices(self, count: int, options: Sequence[Sequence[str]] | None) -> list[Labels]:
         """The labels each text has to choose from."""

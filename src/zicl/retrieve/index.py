@@ -74,6 +74,10 @@ class Searchable(Protocol):
         """All indexed rows, or those of one domain."""
         ...
 
+    def forget(self) -> None:
+        """Free what was remembered of texts asked about; answers stay the same."""
+        ...
+
 
 class Index:
     """A corpus folder opened for search. Queries are encoded one at a time, and remembered.
@@ -193,6 +197,11 @@ class Index:
     def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
         """All indexed rows, or those of one domain."""
         return self._rows if domain is None else self.corpus.domain_rows(domain)
+
+    def forget(self) -> None:
+        """Free what was remembered of texts asked about; answers stay the same."""
+        for memory in (self._queries, self._first_hits, self.found):
+            memory.clear()
 
 
 def _check_encoder(encoder: Encoder, manifest: dict[str, Any]) -> None:

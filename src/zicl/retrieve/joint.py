@@ -76,3 +76,9 @@ class JointIndex:
             if domain is None or domain in index.corpus.domains:
                 parts.append(index.indexed(domain) + shift)
         return np.concatenate(parts)
+
+    def forget(self) -> None:
+        """Free what was remembered of texts asked about; answers stay the same."""
+        self.found.clear()
+        self.base.forget()
+        self.other.forget()

@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from zicl.config import METHODS
-from zicl.retrieve.base import RETRIEVERS
 
 # Fixed bounds of small things; those that an operator may want to move are in limits.py.
 _WORDS = 200
@@ -80,7 +79,7 @@ class RetrieveRequest(_Model):
 
     text: str
     k: int | None = Field(None, ge=1, le=_MOST)
-    method: str | None = Field(None, json_schema_extra={"enum": RETRIEVERS.names()})
+    method: str | None = Field(None, description="physical, nearest, diverse, random or domain-random.")
     seed: int | None = Field(None, ge=0, le=_MOST)
 
 
