@@ -120,7 +120,8 @@ def info(
 ) -> None:
     """What a corpus holds, and with which encoder it is indexed."""
     from zicl._files import read_json
-    from zicl.corpus.store import Corpus, check_files
+    from zicl.corpus.files import check_files
+    from zicl.corpus.store import Corpus
     from zicl.retrieve.build import FOLDER, MANIFEST
 
     opened = Corpus.open(corpus, verify=verify or None)

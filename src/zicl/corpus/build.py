@@ -24,12 +24,13 @@ from zicl._progress import Report, silent
 from zicl._random import stable_hash
 from zicl.corpus.dedup import Seen
 from zicl.corpus.documents import DocumentHashes, same_text_hash
+from zicl.corpus.files import describe_files
 from zicl.corpus.paragraphs import paragraphs, tidy
 from zicl.corpus.read import Reader
 from zicl.corpus.sample import BottomSample
 from zicl.corpus.sources import Source
 from zicl.corpus.split import Splitter, get_splitter
-from zicl.corpus.store import FORMAT, MANIFEST, SCHEMA, SENTENCES, TEXTS, Corpus, describe_files
+from zicl.corpus.store import FORMAT, MANIFEST, SCHEMA, SENTENCES, TEXTS, Corpus
 from zicl.exceptions import EmptyCorpusError, StorageError, UsageError
 
 _SHARD_SENTENCES, _SHARD_BLOCKS = 1 << 16, 50_000

@@ -18,9 +18,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from zicl._files import file_hash, read_json
-from zicl.corpus.documents import document_hash
+from zicl._files import read_json
+from zicl._registry import did_you_mean
+from zicl.corpus.documents import document_hash, same_text_hash
+from zicl.corpus.files import check_files
+from zicl.corpus.part import Part, StandIns
 from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, StorageError, UsageError
 
 FORMAT = 1
@@ -34,8 +38,6 @@ SCHEMA = pa.schema(
         "indexed": pa.bool_(),
     }
 )
-# Below this size opening a corpus checks the hashes, above it only the sizes ("zicl corpus info --verify").
-_VERIFY_BELOW = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,17 @@ class Sentence:
 
 
 class Corpus:
-    """The sentences of a corpus in their order. Opening it reads no text.
+    """The sentences of a corpus in their order, or a part of them. Opening it reads no text.
 
-    A handle: deep copies are the corpus itself.
+    Rows keep their numbers in a part. A handle: deep copies are the corpus itself.
     """
 
-    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+    def __init__(self, path: Path, manifest: dict[str, Any], part: Part | None = None) -> None:
         self.path, self.manifest = path, manifest
+        self.part = part or Part(removed(manifest))
         self.table: pa.Table = _map(path / SENTENCES)
-        self.domains: list[str] = [domain["name"] for domain in manifest["domains"]]
+        self._names: list[str] = [domain["name"] for domain in manifest["domains"]]
+        self.domains = [name for name in self._names if name not in self.part.without]
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool | None = None) -> Corpus:
@@ -77,8 +81,52 @@ class Corpus:
 
     @property
     def hash(self) -> str:
-        """Identifies the text: the hash of the sentences file."""
+        """Identifies the text that is used: the hash of the sentences file, and of what is left out of it."""
+        return self.part.key(self.text_hash)
+
+    @property
+    def text_hash(self) -> str:
+        """The hash of the sentences file."""
         return str(self.manifest["files"][SENTENCES]["sha256"])
+
+    @property
+    def document_ids(self) -> int:
+        """One more than the largest number a document may have."""
+        return int(self.manifest.get("document_ids", self.manifest["documents"]))
+
+    def only(self, part: Part) -> Corpus:
+        """A part of this corpus."""
+        return Corpus(self.path, self.manifest, part)
+
+    @cached_property
+    def used(self) -> NDArray[np.bool_]:
+        """For each row whether it is in use."""
+        if self.part.whole:
+            return np.ones(len(self), dtype=bool)
+        return self.part.rows(self._names, self.table["domain"].to_numpy(), self.table["position"].to_numpy())
+
+    @cached_property
+    def stand_ins(self) -> StandIns:
+        """The sentences that are indexed because the first one with their text is left out."""
+        first, used = self.table["indexed"].to_numpy(), self.used
+        rows = np.flatnonzero(used & ~first)
+        hashes = self._text_hashes(rows)
+        # Only documents that are known for one of these texts can hold the first sentence with it.
+        documents = self._known_texts["document"].to_numpy()[np.isin(self._hashes, hashes)]
+        left_out = np.flatnonzero(~used & first)
+        left_out = left_out[np.isin(self.table["document"].to_numpy()[left_out], documents)]
+        return StandIns.match(hashes, rows, self._text_hashes(left_out), left_out)
+
+    def _text_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        return np.fromiter(map(same_text_hash, self.texts(rows.tolist())), dtype=np.uint64, count=len(rows))
+
+    @cached_property
+    def indexed(self) -> NDArray[np.int64]:
+        """All rows to be searched: the first of each text."""
+        first = self.table["indexed"].to_numpy()
+        if self.part.whole:
+            return np.flatnonzero(first)
+        return np.union1d(np.flatnonzero(first & self.used), self.stand_ins.rows)
 
     def text(self, row: int) -> str:
         """The text of one row."""
@@ -97,7 +145,7 @@ class Corpus:
         return found
 
     @cached_property
-    def _chunk_starts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _chunk_starts(self) -> NDArray[np.int64]:
         lengths = [len(chunk) for chunk in self.table["text"].chunks]
         return np.cumsum([0, *lengths[:-1]])
 
@@ -107,16 +155,17 @@ class Corpus:
 
     def domain(self, row: int) -> str:
         """The domain a row belongs to."""
-        return self.domains[int(self.table["domain"][row].as_py())]
+        return self._names[int(self.table["domain"][row].as_py())]
 
     def sentence(self, row: int) -> Sentence:
         """A row with all that is known of it."""
         if not 0 <= row < len(self):
             raise UsageError(f"there is no sentence {row}", hint=f"the corpus has the ids 0 to {len(self) - 1}")
+        if not (self.part.whole or self.used[row]):
+            raise UsageError(f"sentence {row} ({self.domain(row)}) is left out of this corpus", hint="ask for another")
         document = self.document(row)
-        source = self.manifest["sources"][bisect.bisect_right(self._first_documents, document) - 1]
         position = int(self.table["position"][row].as_py())
-        return Sentence(row, self.text(row), document, position, self.domain(row), source["name"])
+        return Sentence(row, self.text(row), document, position, self.domain(row), self._source(document)["name"])
 
     @cached_property
     def _first_documents(self) -> list[int]:
@@ -146,33 +195,48 @@ class Corpus:
             last += 1
         return [self.sentence(index) for index in range(first, last + 1)]
 
-    def domain_rows(self, domain: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def domain_rows(self, domain: str) -> NDArray[np.int64]:
         """All indexed rows of a domain."""
-        return self._rows_by_domain[self.domains.index(domain)]
+        if domain not in self.domains:
+            raise did_you_mean("domain", domain, self.domains)
+        return self._rows_by_domain[self._names.index(domain)]
 
     @cached_property
-    def _rows_by_domain(self) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
-        codes = self.table["domain"].to_numpy()
-        indexed = self.table["indexed"].to_numpy()
-        return [np.flatnonzero((codes == code) & indexed) for code in range(len(self.domains))]
+    def _rows_by_domain(self) -> list[NDArray[np.int64]]:
+        codes = self.table["domain"].to_numpy()[self.indexed]
+        return [self.indexed[codes == code] for code in range(len(self._names))]
 
     def documents_like(self, text: str) -> set[int]:
         """The documents whose whole text is ``text``, or in which it stands as a sentence."""
-        wanted = np.uint64(document_hash(text))
-        first, last = (int(np.searchsorted(self._hashes, wanted, side)) for side in ("left", "right"))
-        return set(self._known_texts["document"].slice(first, last - first).to_pylist())
+        digest = document_hash(text)
+        first, last = (int(np.searchsorted(self._hashes, np.uint64(digest), side)) for side in ("left", "right"))
+        found = set(self._known_texts["document"].slice(first, last - first).to_pylist())
+        if self.part.whole or not found:
+            return found
+        kept = {document for document in found if self._source(document)["domain"] in self.domains}
+        row = self.stand_ins.row_of(digest)
+        return kept if row is None else kept | {self.document(row)}
+
+    def _source(self, document: int) -> dict[str, Any]:
+        source: dict[str, Any] = self.manifest["sources"][bisect.bisect_right(self._first_documents, document) - 1]
+        return source
 
     @cached_property
     def _known_texts(self) -> pa.Table:
         return _map(self.path / TEXTS)
 
     @cached_property
-    def _hashes(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def _hashes(self) -> NDArray[np.uint64]:
         return np.asarray(self._known_texts["hash"].to_numpy())
 
 
 def _map(path: Path) -> pa.Table:
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def removed(manifest: dict[str, Any]) -> tuple[str, ...]:
+    """The domains that were removed and are still on disk."""
+    return tuple(domain["name"] for domain in manifest["domains"] if domain.get("removed"))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -196,26 +260,3 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"({manifest.get('zicl', 'unknown')})",
         )
     return manifest
-
-
-def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool | None = None) -> None:
-    """Compare files with what a manifest says of them, and name the one that differs."""
-    small = sum(entry["bytes"] for entry in files.values()) < _VERIFY_BELOW
-    for name, entry in files.items():
-        path = folder / name
-        problem = None
-        if not path.is_file():
-            problem = "is missing"
-        elif path.stat().st_size != entry["bytes"]:
-            problem = f"has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}"
-        elif (small if verify is None else verify) and file_hash(path) != entry["sha256"]:
-            problem = "has other contents than when it was written"
-        if problem:
-            raise CorpusDamagedError(
-                f"{path} {problem}", hint="copy the folder again from its source, or build it anew"
-            )
-
-
-def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Size and hash of files, for a manifest."""
-    return {n: {"bytes": (folder / n).stat().st_size, "sha256": file_hash(folder / n)} for n in names}

@@ -11,7 +11,8 @@ import numpy as np
 from zicl._files import empty, locked, move_in, read_json, storage_errors, write_json, writing
 from zicl._progress import Report, silent
 from zicl._random import rng
-from zicl.corpus.store import Corpus, describe_files
+from zicl.corpus.files import describe_files
+from zicl.corpus.store import Corpus
 from zicl.exceptions import EmptyCorpusError
 from zicl.retrieve import vectors
 from zicl.retrieve.encoder import Encoder
@@ -23,7 +24,7 @@ _SHARD = 2048
 
 def build_index(corpus: Corpus, encoder: Encoder, *, kind: Kind = "auto", report: Report = silent) -> Path:
     """Embed every distinct sentence of ``corpus`` and index the vectors; returns the index folder."""
-    rows = np.flatnonzero(corpus.table["indexed"].to_numpy())
+    rows = corpus.indexed
     if len(rows) == 0:
         raise EmptyCorpusError(f"{corpus.path} holds no sentence to index")
     chosen = vectors.choose(kind, len(rows))
@@ -40,7 +41,7 @@ def build_index(corpus: Corpus, encoder: Encoder, *, kind: Kind = "auto", report
         np.save(whole / ROWS, rows)
         manifest = {
             "format": FORMAT,
-            "corpus": corpus.hash,
+            "corpus": corpus.text_hash,
             "encoder": {"name": encoder.name, "identity": encoder.identity, "dimension": encoder.dimension},
             "kind": chosen,
             "vectors": len(rows),

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from zicl._files import read_json
 from zicl._random import stable_hash
-from zicl.corpus.store import Corpus, Sentence, check_files
+from zicl.corpus.files import check_files
+from zicl.corpus.part import Part
+from zicl.corpus.store import Corpus, Sentence
 from zicl.exceptions import CorpusVersionError, EncoderMismatchError, IndexMissingError
 from zicl.pair import plain
 from zicl.retrieve import vectors
@@ -80,15 +82,22 @@ class Searchable(Protocol):
 
 
 class Index:
-    """A corpus folder opened for search. Queries are encoded one at a time, and remembered.
+    """A corpus folder, or a part of it, opened for search. Queries are encoded one at a time, and remembered.
 
     A handle: deep copies are the index itself.
     """
 
     def __init__(
-        self, corpus: Corpus, manifest: dict[str, Any], encoder: Encoder | None, *, offline: bool = False
+        self,
+        corpus: Corpus,
+        manifest: dict[str, Any],
+        encoder: Encoder | None,
+        *,
+        offline: bool = False,
+        larger: Index | None = None,
     ) -> None:
         self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
+        self._larger = larger
         self._queries: dict[str, NDArray[np.float32]] = {}
         self._first_hits: dict[str, list[tuple[int, float]]] = {}
         self.found: dict[Any, Any] = {}
@@ -114,7 +123,7 @@ class Index:
                 hint=f"zicl index build {path}",
             )
         check_files(folder, manifest["files"], verify=verify)
-        if manifest["corpus"] != corpus.hash:
+        if manifest["corpus"] != corpus.text_hash:
             raise IndexMissingError(f"the index of {path} belongs to other text", hint=f"zicl index build {path}")
         if encoder is not None:
             _check_encoder(encoder, manifest)
@@ -122,6 +131,10 @@ class Index:
 
     def __deepcopy__(self, memo: dict[int, object]) -> Index:
         return self
+
+    def only(self, part: Part) -> Index:
+        """A part of this index: the same vectors and encoder, and a memory of its own for what is found in it."""
+        return Index(self.corpus.only(part), self.manifest, self._given, offline=self._offline, larger=self)
 
     @property
     def identity(self) -> str:
@@ -132,6 +145,8 @@ class Index:
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder the vectors were made with, loaded on first use."""
+        if self._larger is not None:
+            return self._larger.encoder
         if self._given is not None:
             return self._given
         encoder = load_encoder(self.manifest["encoder"]["name"], offline=self._offline)
@@ -140,15 +155,22 @@ class Index:
 
     @cached_property
     def _vectors(self) -> Any:
-        return vectors.read(self.corpus.path / FOLDER / VECTORS)
+        return self._larger._vectors if self._larger else vectors.read(self.corpus.path / FOLDER / VECTORS)
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
+        """The row that each vector stands for, -1 for one that is left out."""
         rows: NDArray[np.int64] = np.load(self.corpus.path / FOLDER / ROWS, mmap_mode="r")
-        return rows
+        return rows if self.corpus.part.whole else self.corpus.stand_ins.standing(rows, self.corpus.used)
+
+    @cached_property
+    def _selection(self) -> vectors.Selection | None:
+        return None if self.corpus.part.whole else vectors.Selection.of(self._rows >= 0)
 
     def embed(self, text: str) -> NDArray[np.float32]:
         """The vector of one text, encoded alone: it must not depend on other texts, not even in its last digit."""
+        if self._larger is not None:
+            return self._larger.embed(text)
         if text not in self._queries:
             if len(self._queries) >= _CACHED_QUERIES:
                 self._queries.pop(next(iter(self._queries)))
@@ -158,20 +180,24 @@ class Index:
     def nearest(self, text: str) -> Iterator[Hit]:
         """Indexed rows by falling similarity, fetched in growing pieces; the first piece is remembered."""
         fetch, given = _FIRST_FETCH, set[int]()
+        count = len(self._rows) if self._selection is None else self._selection.count
         while True:
-            for number, similarity in self._search(text, fetch):
-                if number not in given:
-                    given.add(number)
-                    yield Hit(int(self._rows[number]), similarity)
-            if fetch >= len(self._rows):
+            for row, similarity in self._search(text, fetch):
+                if row not in given:
+                    given.add(row)
+                    yield Hit(row, similarity)
+            if fetch >= count:
                 return
             fetch *= 4
 
     def _search(self, text: str, fetch: int) -> list[tuple[int, float]]:
         if fetch == _FIRST_FETCH and text in self._first_hits:
             return self._first_hits[text]
-        numbers, similarities = vectors.search(self._vectors, self.embed(text), fetch)
-        hits = list(zip(numbers.tolist(), similarities.tolist(), strict=True))
+        numbers, similarities = vectors.search(self._vectors, self.embed(text), fetch, self._selection)
+        rows = self._rows[numbers]
+        # A row in the place of one left out may stand elsewhere than its vector: equal ones go by row.
+        order = np.lexsort((rows, -similarities))
+        hits = list(zip(rows[order].tolist(), similarities[order].tolist(), strict=True))
         if fetch == _FIRST_FETCH:
             if len(self._first_hits) >= _CACHED_QUERIES:
                 self._first_hits.pop(next(iter(self._first_hits)))
@@ -196,7 +222,9 @@ class Index:
 
     def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
         """All indexed rows, or those of one domain."""
-        return self._rows if domain is None else self.corpus.domain_rows(domain)
+        if domain is not None:
+            return self.corpus.domain_rows(domain)
+        return self._rows if self.corpus.part.whole else self.corpus.indexed
 
     def forget(self) -> None:
         """Free what was remembered of texts asked about; answers stay the same."""

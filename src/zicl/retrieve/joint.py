@@ -35,7 +35,7 @@ class JointIndex:
         """The index a row belongs to, the row there, and the number of documents before it."""
         if row < len(self.base.corpus):
             return self.base, row, 0
-        return self.other, row - len(self.base.corpus), int(self.base.corpus.manifest["documents"])
+        return self.other, row - len(self.base.corpus), self.base.corpus.document_ids
 
     def embed(self, text: str) -> NDArray[np.float32]:
         """The vector of one text."""
@@ -66,7 +66,7 @@ class JointIndex:
 
     def documents_like(self, text: str) -> set[int]:
         """Documents whose whole text this is, or in which it stands as a sentence."""
-        shift = int(self.base.corpus.manifest["documents"])
+        shift = self.base.corpus.document_ids
         return self.base.documents_like(text) | {d + shift for d in self.other.documents_like(text)}
 
     def indexed(self, domain: str | None = None) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,6 +20,10 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _FLAT_UP_TO = 1_000_000
 _HNSW_LINKS, _HNSW_BUILD, _HNSW_SEARCH = 32, 80, 128
 _IVF_TRAIN_PER_LIST = 64
+# Where fewer of an HNSW graph's vectors are wanted, comparing them all is quicker than walking among the others.
+_GRAPH_FROM = 0.1
+# FAISS's own type annotations do not know its search parameters and selectors.
+_FAISS: Any = faiss
 
 
 def named(kind: str) -> Kind:
@@ -88,22 +93,71 @@ def read(path: Path) -> Any:
     return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
 
 
-def search(index: Any, query: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The vectors that a search is confined to."""
+
+    selector: Any
+    count: int
+
+    @classmethod
+    def of(cls, chosen: NDArray[np.bool_]) -> Selection:
+        """The vectors whose number is marked."""
+        return cls(_FAISS.IDSelectorBitmap(np.packbits(chosen, bitorder="little")), int(chosen.sum()))
+
+
+def search(
+    index: Any, query: NDArray[np.float32], count: int, only: Selection | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The ``count`` nearest, by falling similarity, equal ones by number: one query at a time.
 
     FAISS takes another path for many queries at once, whose last digits differ; a result must not
     depend on what else is asked.
     """
+    if only is not None:
+        return _search_only(index, query, min(count, only.count), only)
     count, options = min(count, index.ntotal), None
-    # FAISS's own type annotations do not know its search parameters.
-    parameters: Any = faiss
     if isinstance(index, faiss.IndexHNSWFlat):
-        options = parameters.SearchParametersHNSW(efSearch=max(_HNSW_SEARCH, count))
+        options = _FAISS.SearchParametersHNSW(efSearch=max(_HNSW_SEARCH, count))
     elif isinstance(index, faiss.IndexIVF):
-        # More is asked for than a few cells hold: look into more of them.
-        share = count / max(1, index.ntotal)
-        cells = min(index.nlist, max(index.nprobe, math.ceil(4 * share * index.nlist)))
-        options = parameters.SearchParametersIVF(nprobe=cells)
+        options = _FAISS.SearchParametersIVF(nprobe=_cells(index, count / max(1, index.ntotal)))
+    return _sorted(index, query, count, options)
+
+
+def _search_only(
+    index: Any, query: NDArray[np.float32], count: int, only: Selection
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The same among some vectors; where an approximate search finds too few of them, it looks further."""
+    if isinstance(index, faiss.IndexHNSWFlat):
+        share = only.count / index.ntotal
+        if share >= _GRAPH_FROM:
+            # Most of what the graph leads to may be left out: as many more are looked at.
+            wide = math.ceil(max(_HNSW_SEARCH, count) / share)
+            options = _FAISS.SearchParametersHNSW(efSearch=wide, sel=only.selector)
+            found = _sorted(index, query, count, options)
+            if len(found[0]) == count:
+                return found
+        index = faiss.downcast_index(index.storage)
+    if isinstance(index, faiss.IndexIVF):
+        cells = _cells(index, count / max(1, only.count))
+        while True:
+            options = _FAISS.SearchParametersIVF(nprobe=cells, sel=only.selector)
+            found = _sorted(index, query, count, options)
+            if len(found[0]) == count or cells == index.nlist:
+                return found
+            cells = min(index.nlist, 4 * cells)
+    return _sorted(index, query, count, _FAISS.SearchParameters(sel=only.selector))
+
+
+def _cells(index: Any, share: float) -> int:
+    """How many cells are searched: more than usual where more is asked for than a few of them hold."""
+    lists = int(index.nlist)
+    return min(lists, max(int(index.nprobe), math.ceil(4 * share * lists)))
+
+
+def _sorted(
+    index: Any, query: NDArray[np.float32], count: int, options: Any
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     similarities, numbers = index.search(query.reshape(1, -1), count, params=options)
     found = numbers[0] >= 0
     order = np.lexsort((numbers[0][found], -similarities[0][found]))
