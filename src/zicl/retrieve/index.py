@@ -76,10 +76,6 @@ class Searchable(Protocol):
         """All indexed rows, or those of one domain."""
         ...
 
-    def forget(self) -> None:
-        """Free what was remembered of texts asked about; answers stay the same."""
-        ...
-
 
 class Index:
     """A corpus folder, or a part of it, opened for search. Queries are encoded one at a time, and remembered.
