@@ -112,6 +112,10 @@ class HFLanguageModel:
             self._last_prefix = prefix, self.forward.prefix(prefix)
         return self._last_prefix[1]
 
+    def forget_prefix(self) -> None:
+        """Drop the prefix that is kept: what the model computes has changed, or is about to."""
+        self._last_prefix = None
+
     def _chunks(self, indices: list[int], prompts: Sequence[Prompt]) -> Iterator[list[int]]:
         sizes = {i: len(pack([prompts[i]], prefix_computed=bool(prompts[i].prefix.tokens))) for i in indices}
         chunk: list[int] = []

@@ -1,0 +1,232 @@
+"""Silencing a head by hook is zeroing its slice of the output projection's weights, in every family."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import byte_tokenizer, tiny_lm
+from zicl.demos.prompt import Branch, Prompt
+from zicl.demos.tokens import EMPTY, Segment
+from zicl.exceptions import ConfigError, ModelError
+from zicl.lm.attended import attended
+from zicl.lm.heads import FAMILIES, Head, layout, silenced
+from zicl.lm.hf import HFLanguageModel
+
+# Of every type in the table a tiny model. Hidden size 32 with 4 heads would be heads of 8: most have others.
+SHARED = {
+    "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "max_position_embeddings": 512, "vocab_size": 400, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1,
+}  # fmt: skip
+GROUPED = {"num_key_value_heads": 2, **SHARED}
+BUILT = {
+    "mistral": ("MistralConfig", {"head_dim": 6, "sliding_window": None, **GROUPED}),
+    "qwen2": ("Qwen2Config", GROUPED),
+    "qwen3": ("Qwen3Config", {"head_dim": 10, **GROUPED}),
+    "gemma": ("GemmaConfig", {"head_dim": 12, **GROUPED, "num_key_value_heads": 1}),
+    "gemma2": ("Gemma2Config", {"head_dim": 12, "sliding_window": 16, **GROUPED}),
+    "llama with biases": ("LlamaConfig", {"head_dim": 14, "attention_bias": True, **GROUPED}),
+    "qwen3 of many heads": ("Qwen3Config", {"head_dim": 4, **GROUPED, "num_attention_heads": 6}),
+}
+OWN = {"gpt2": "gpt2", "gptj": "gptj", "gpt_neox": "neox", "llama": "llama", "gemma3_text": "gemma3"}
+NAMES = [*OWN, *BUILT]
+MODELS = {}
+
+
+def built(config, options):
+    import transformers as hf
+
+    torch.manual_seed(6)
+    model = hf.AutoModelForCausalLM.from_config(getattr(hf, config)(**options))
+    for name, parameter in model.named_parameters():
+        # Also biases, which begin as zeros; the parts of a norm stay what they are.
+        if "norm" not in name and "ln" not in name:
+            parameter.data.normal_(0, 0.15)
+    return HFLanguageModel(model, byte_tokenizer(), name=config, identity=config)
+
+
+def model(name):
+    if name not in MODELS:
+        MODELS[name] = tiny_lm(OWN[name]) if name in OWN else built(*BUILT[name])
+    return MODELS[name]
+
+
+def seg(draw, length):
+    return Segment("", tuple(draw.integers(2, 400, length).tolist()))
+
+
+def some_prompts(draw):
+    """Prompts of all ways to score: alone, padded in a batch, with a prefix in common, with long branches."""
+    shared = seg(draw, 90)
+    labels = tuple(Branch(EMPTY, seg(draw, n)) for n in (1, 3))
+    texts = tuple(Branch(seg(draw, 2), seg(draw, 50)) for _ in range(2))
+    return [
+        Prompt(seg(draw, 20), seg(draw, 4), labels),
+        Prompt(seg(draw, 30), seg(draw, 4), labels),
+        Prompt(seg(draw, 80), EMPTY, texts),
+        *(Prompt(shared, seg(draw, 5), labels) for _ in range(3)),
+    ]
+
+
+@contextmanager
+def cut_out(lm, heads):
+    """The other way to silence: zeros in the weights, written out as the family keeps them."""
+    places = layout(lm)
+    saved = [projection.weight.detach().clone() for projection in places.projections]
+    try:
+        for layer, head in heads:
+            weight = places.projections[layer].weight.data
+            own = slice(head * places.size, (head + 1) * places.size)
+            if type(places.projections[layer]).__name__ == "Conv1D":
+                weight[own] = 0
+            else:
+                weight[:, own] = 0
+        lm.forget_prefix()
+        yield
+    finally:
+        for projection, weight in zip(places.projections, saved, strict=True):
+            projection.weight.data = weight
+        lm.forget_prefix()
+
+
+def difference(one, other):
+    return max(float(np.abs(a - b).max()) for x, y in zip(one, other, strict=True) for a, b in zip(x, y, strict=True))
+
+
+def test_every_family_of_the_table_is_here():
+    assert {model(name).forward.config.model_type for name in NAMES} == set(FAMILIES)
+    for name in NAMES:
+        weight = layout(model(name)).projections[0].weight
+        places, axis = layout(model(name)), FAMILIES[model(name).forward.config.model_type].axis
+        assert weight.shape[axis] == places.heads * places.size
+    sizes = {name: (layout(model(name)).size, 32 // layout(model(name)).heads) for name in NAMES}
+    assert sum(mine != shared for mine, shared in sizes.values()) >= 5
+    assert sum(getattr(model(n).forward.config, "num_key_value_heads", 4) < layout(model(n)).heads for n in NAMES) >= 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("trees", [True, False])
+def test_a_hook_equals_zeros_in_the_weights(name, trees, monkeypatch):
+    lm = model(name)
+    assert lm.reads_trees
+    monkeypatch.setattr(lm, "reads_trees", trees)
+    asked = some_prompts(np.random.default_rng(4))
+    places = layout(lm)
+    untouched = lm.score(asked)
+    last = Head(places.layers - 1, places.heads - 1)
+    for heads in ([Head(0, 0)], [Head(0, 1)], [last], [Head(0, 2), Head(1, 0), Head(1, 1), last]):
+        with silenced(lm, heads):
+            hooked = lm.score(asked)
+        with cut_out(lm, heads):
+            cut = lm.score(asked)
+        assert difference(hooked, cut) <= 1e-6
+        assert difference(hooked, untouched) > 1e-3
+    assert difference(lm.score(asked), untouched) == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_with_all_heads_silenced_attention_gives_the_projections_bias(name):
+    lm = model(name)
+    places, given_ = layout(lm), []
+    blocks = [
+        module for module in lm.forward.model.modules() if any(c in places.projections for c in module.children())
+    ]
+    assert len(blocks) == places.layers
+    hooks = [block.register_forward_hook(lambda _, __, output: given_.append(output[0])) for block in blocks]
+    try:
+        with silenced(lm, [Head(x, y) for x in range(places.layers) for y in range(places.heads)]):
+            lm.score(some_prompts(np.random.default_rng(5)))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    assert len(given_) >= 3 * places.layers
+    for number, output in enumerate(given_):
+        bias = getattr(places.projections[number % places.layers], "bias", None)
+        expected = torch.zeros(output.shape[-1]) if bias is None else bias
+        assert torch.equal(output, expected.expand_as(output))
+
+
+def test_what_a_prefix_left_behind_is_not_used_across_the_border():
+    lm = model("llama")
+    asked = some_prompts(np.random.default_rng(6))[-3:]
+    before = lm.score(asked)
+    with silenced(lm, [Head(0, 0)]):
+        inside = lm.score(asked)
+    with cut_out(lm, [Head(0, 0)]):
+        assert difference(inside, lm.score(asked)) <= 1e-6
+    assert difference(lm.score(asked), before) == 0
+
+
+heads = st.sets(st.builds(Head, st.integers(0, 2), st.integers(0, 3)), max_size=5)
+
+
+@given(heads, heads)
+def test_blocks_within_blocks_are_both(outer, inner):
+    lm, asked = model("llama"), some_prompts(np.random.default_rng(7))[:1]
+    with silenced(lm, outer), silenced(lm, inner):
+        both = lm.score(asked)
+    with silenced(lm, outer | inner):
+        assert difference(both, lm.score(asked)) == 0
+
+
+def test_hooks_go_whatever_happens():
+    lm, asked = model("gpt2"), some_prompts(np.random.default_rng(8))[:1]
+    before = lm.score(asked)
+    with pytest.raises(KeyError), silenced(lm, [Head(0, 0)]):
+        raise KeyError
+    with (
+        pytest.raises(ConfigError, match=r"no head 0\.4: the model has 3 layers of 4"),
+        silenced(lm, [Head(0, 1), Head(0, 4)]),
+    ):
+        pass
+    with pytest.raises(ConfigError, match=r"no head 3\.0"), silenced(lm, [Head(3, 0)]):
+        pass
+    with pytest.raises(ConfigError, match=r"no head -1\.0"), silenced(lm, [Head(-1, 0)]):
+        pass
+    assert all(not projection._forward_pre_hooks for projection in layout(lm).projections)
+    assert difference(lm.score(asked), before) == 0
+
+
+def test_models_whose_heads_are_not_known():
+    with (
+        pytest.raises(ModelError, match="'bloom', whose attention heads are not known"),
+        silenced(tiny_lm("bloom"), [Head(0, 0)]),
+    ):
+        pass
+
+    class Other:
+        name = "other"
+
+    with pytest.raises(ModelError, match="of other cannot be reached"):
+        layout(Other())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_attention_of_the_last_token_is_the_last_row_of_all(name):
+    lm = model(name)
+    tokens = np.random.default_rng(9).integers(2, 400, 75).tolist()
+    usual = lm.forward.config._attn_implementation
+    found = attended(lm, tokens)
+    assert lm.forward.config._attn_implementation == usual
+    lm.forward.model.set_attn_implementation("eager")
+    try:
+        with torch.inference_mode():
+            whole = lm.forward.model(input_ids=torch.tensor([tokens]), output_attentions=True, use_cache=False)
+    finally:
+        lm.forward.model.set_attn_implementation(usual)
+    expected = np.stack([layer[0, :, -1].numpy() for layer in whole.attentions])
+    assert found.shape == (layout(lm).layers, layout(lm).heads, 75)
+    assert np.abs(found - expected).max() < 1e-5
+    assert np.abs(found.sum(axis=-1) - 1).max() < 1e-5
+
+
+def test_silenced_heads_still_look_but_those_above_them_see_other_things():
+    lm, tokens = model("llama"), list(range(2, 40))
+    before = attended(lm, tokens)
+    with silenced(lm, [Head(0, 1)]):
+        after = attended(lm, tokens)
+    assert np.abs(after[0] - before[0]).max() == 0
+    assert np.abs(after[1:] - before[1:]).max() > 1e-3
