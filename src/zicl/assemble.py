@@ -66,6 +66,8 @@ def assemble(
         seed=seed,
         index=index,
         retriever=make_retriever(retrieval) if retrieval.k else None,
+        order=retrieval.order,
+        label_seed=labelling.seed,
         clusters=clusters,
         probes=probes,
     )
@@ -120,6 +122,8 @@ def pick_template(template: str | tuple[str, str], labels: Labels) -> Template:
 
 def _labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> labelers.Labeler:
     """What labels the demonstrations."""
+    if labelling.words == "none":
+        return labelers.NoLabels()
     if labelling.words == "neighbours":
         if base.index is None:
             raise ConfigError("options are drawn from a corpus, and there is none", hint="name a corpus")
@@ -129,7 +133,8 @@ def _labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> labelers
                 hint="leave out labelling.source and labelling.balanced",
             )
         return NeighbourOptions(base.index)
-    drawn = _random_labels(base.labels, labelling, base.seed, offline=offline)
+    seed = base.seed if labelling.seed is None else labelling.seed
+    drawn = _random_labels(base.labels, labelling, seed, offline=offline)
     if labelling.source == "random" or base.index is None:
         return drawn
     if base.builder.template.two_fields:

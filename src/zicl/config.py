@@ -2,53 +2,95 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from zicl._registry import did_you_mean
 
+Order = Literal["nearest-last", "nearest-first", "shuffled"]
 
-class _Settings(BaseModel):
+
+class Dumped(BaseModel):
+    """Settings that, written down, leave out what came ``later`` and nobody set: older folders stay what they are."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
+    later: ClassVar[tuple[str, ...]] = ()
 
+    @model_serializer(mode="wrap")
+    def _without_later(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        fields = type(self).model_fields
+        unset = [name for name in self.later if getattr(self, name) == fields[name].default]
+        return {name: value for name, value in written.items() if name not in unset}
+
+
+class _Settings(Dumped):
     def over(self, base: Self) -> Self:
         """``base`` with what was set here: ``Retrieval(k=8)`` changes k and nothing else of a method.
 
-        >>> Retrieval(k=8).over(Retrieval(method="nearest"))
-        Retrieval(method='nearest', k=8, pool=4096, exclude_self=True, include_fit_texts=False, share=1)
+        >>> Retrieval(k=8).over(Retrieval(method="nearest")) == Retrieval(method="nearest", k=8)
+        True
         """
         return base.model_copy(update={name: getattr(self, name) for name in self.model_fields_set})
 
 
 class Retrieval(_Settings):
-    """Which sentences become demonstrations."""
+    """Which sentences become demonstrations, and in which order they stand."""
+
+    later = ("order",)
 
     method: str = "physical"
     k: int = Field(16, ge=0)
-    pool: int = Field(4096, ge=1)
+    # Of how many nearest sentences "diverse" draws: a number, or a share of the corpus (at least 2 k sentences).
+    pool: int | float = 4096
     exclude_self: bool = True
     # Texts given to fit() join the corpus, in memory only.
     include_fit_texts: bool = False
     # About so many inputs share one set of demonstrations: clusters of the texts given to fit(), then frozen.
     share: int = Field(1, ge=1)
+    # Whatever the order, a prompt that is too long loses its farthest demonstrations.
+    order: Order = "nearest-last"
+
+    @field_validator("pool")
+    @classmethod
+    def _number_or_share(cls, value: int | float) -> int | float:
+        if not (value >= 1 if isinstance(value, int) else 0 < value < 1):
+            raise ValueError("a whole number of sentences, at least 1, or a share of the corpus between 0 and 1")
+        return value
 
 
 class Labelling(_Settings):
     """Which labels the demonstrations get, and which words these are shown as."""
 
+    later = ("seed",)
+
     # "neighbours": sentences that stand near a demonstration, for options that are other words for every text.
-    words: Literal["original", "synonyms", "random-words", "neighbours"] = "synonyms"
+    # "none": the sentences alone, no label beside them.
+    words: Literal["original", "synonyms", "random-words", "neighbours", "none"] = "synonyms"
     # Drawn at random, or the model's own confident zero-shot answers.
     source: Literal["random", "self"] = "random"
     # Every label as often as every other, instead of independent draws.
     balanced: bool = False
     # Scores are averaged over so many draws of labels for the same demonstrations.
     assignments: int = Field(1, ge=1)
+    # Decides the draws of labels in the place of the run's seed, which then decides those of sentences alone.
+    seed: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
     def _drawn(self) -> Self:
-        if self.source == "self" and (self.balanced or self.assignments > 1):
+        drawn = self.balanced or self.assignments > 1 or self.seed is not None
+        if self.words == "none" and (drawn or self.source == "self"):
+            raise ValueError("words = 'none' shows no labels: it goes with no option of a draw of labels")
+        if self.source == "self" and drawn:
             raise ValueError("the model's own labels are not drawn: source = 'self' goes with neither option of a draw")
         return self
 

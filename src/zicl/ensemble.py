@@ -14,6 +14,7 @@ from itertools import islice
 import numpy as np
 
 from zicl.calibrate.scores import Scores, joined, log_prior, log_softmax
+from zicl.demos.labeler import Drawn
 from zicl.demos.labels import Labels
 from zicl.exceptions import ConfigError, UsageError
 from zicl.lm.base import BranchScores, Progress
@@ -61,17 +62,22 @@ class Ensemble:
         texts: Sequence[str],
         progress: Progress | None = None,
         options: Sequence[Sequence[str]] | None = None,
+        identical: Sequence[Drawn] | None = None,
     ) -> list[Result]:
-        """Classify texts, in their order; ``options`` are each text's own labels, where texts differ in them."""
+        """Classify texts, in their order; ``options`` are each text's own labels, where texts differ in them.
+
+        ``identical`` are the labels under which each text stands among its own demonstrations, if it is to.
+        """
         chosen = self._choices(len(texts), options)
-        prepared = [self.prepare(text, labels) for text, labels in zip(texts, chosen, strict=True)]
+        same: Sequence[Drawn | None] = identical or [None] * len(texts)
+        prepared = [self.prepare(text, labels, own) for text, labels, own in zip(texts, chosen, same, strict=True)]
         prompts = [part.prompt for parts in prepared for part in parts]
         scores = iter(self.main.lm.score(prompts, _each(len(self.pipelines), progress)))
         return [self.result(parts, list(islice(scores, len(parts)))) for parts in prepared]
 
-    def prepare(self, text: str, labels: Labels | None = None) -> list[Prepared]:
+    def prepare(self, text: str, labels: Labels | None = None, identical: Drawn | None = None) -> list[Prepared]:
         """What the language model is asked about one text: a prompt for each pipeline."""
-        return [pipeline.prepare(text, labels) for pipeline in self.pipelines]
+        return [pipeline.prepare(text, labels, identical) for pipeline in self.pipelines]
 
     def result(self, prepared: Sequence[Prepared], scores: Sequence[BranchScores]) -> Result:
         """The answer, from the scores of the prompts that were prepared."""

@@ -9,11 +9,13 @@ import numpy as np
 
 from zicl.calibrate.probes import Probes
 from zicl.calibrate.scores import log_prior
-from zicl.config import Scoring
+from zicl.config import Order, Scoring
 from zicl.demos.labeler import Drawn, Labeler, RandomLabels
 from zicl.demos.labels import Labels
-from zicl.demos.prompt import Demonstration, PromptBuilder
+from zicl.demos.order import standing
+from zicl.demos.prompt import Demonstration, Prompt, PromptBuilder
 from zicl.exceptions import ConfigError, TextError
+from zicl.identical import check_kept, put_among
 from zicl.lm.base import BranchScores, LanguageModel, Progress
 from zicl.pair import SEPARATOR, join, plain
 from zicl.results import LabelScore, Prepared, Result, Shown
@@ -30,7 +32,8 @@ class Pipeline:
     """One way to ask about a text, with everything that was chosen. No text's result depends on another text.
 
     ``assignment`` numbers the draws of labels for the same demonstrations; inputs of one of the ``clusters`` share
-    their demonstrations and labels; ``probes`` are scored beside each text and taken off its scores.
+    their demonstrations and labels; ``probes`` are scored beside each text and taken off its scores. Labels are drawn
+    with the seed, or with a ``label_seed`` of their own.
     """
 
     labels: Labels
@@ -45,6 +48,8 @@ class Pipeline:
     assignment: int = 0
     clusters: Clusters | None = None
     probes: Probes | None = None
+    order: Order = "nearest-last"
+    label_seed: int | None = None
 
     def run(self, texts: Sequence[str], progress: Progress | None = None) -> list[Result]:
         """Classify texts, in their order."""
@@ -66,20 +71,30 @@ class Pipeline:
         calibrated = tuple(replace(s, value=s.value - float(b)) for s, b in zip(own, base, strict=True))
         return Result(prepared, calibrated, probes=tuple(tuple(s.log_likelihood for s in row) for row in probes))
 
-    def prepare(self, text: str, labels: Labels | None = None) -> Prepared:
-        """The demonstrations and the prompt of one text; ``labels`` are its own, where texts differ in them."""
+    def prepare(self, text: str, labels: Labels | None = None, identical: Drawn | None = None) -> Prepared:
+        """The demonstrations and the prompt of one text; ``labels`` are its own, where texts differ in them.
+
+        With ``identical`` the text itself takes the place of one of its demonstrations, under that label.
+        """
         text, labels = text.strip(), labels or self.labels
         self._check_fields(text)
         shown = self._demonstrations(text, labels)
-        demos = [Demonstration(self._demo_text(s), s.words) for s in shown]
+        prompt = self._write(text, shown, labels)
+        if identical is not None:
+            shown, place = put_among(shown, prompt.shown, text, identical, self.seed)
+            prompt = self._write(text, shown, labels, keep=place)
+            check_kept(place, prompt.shown)
+        return Prepared(text, _as_they_stand(shown, prompt), prompt, labels, self.builder.inference, self.assignment)
+
+    def _write(self, text: str, shown: Sequence[Shown], labels: Labels, keep: int | None = None) -> Prompt:
+        demos = [Demonstration(self.demo_text(s), s.words) for s in shown]
         probes: list[str] = []
         if self.probes is not None:
             probes = self.probes.inputs([plain(demo.text) for demo in demos], self.seed, self._item(text))
             if self.builder.template.two_fields:
                 probes = [_in_two(probe) for probe in probes]
-        prompt = self.builder.build(text, demos, labels.words, probes)
-        kept = tuple(_mark_kept(shown, prompt.dropped))
-        return Prepared(text, kept, prompt, labels, self.builder.inference, self.assignment)
+        order = standing(self.order, len(demos), self.seed, self._item(text))
+        return self.builder.build(text, demos, labels.words, probes, order, keep)
 
     def _check_fields(self, text: str) -> None:
         if self.builder.template.two_fields != (SEPARATOR in text):
@@ -88,7 +103,7 @@ class Pipeline:
                 hint="--template pair, or your own: 'Premise: {first}\\nHypothesis: {second}|Answer: {label}'",
             )
 
-    def _demo_text(self, shown: Shown) -> str:
+    def demo_text(self, shown: Shown) -> str:
         """The sentence; for pairs it and the nearest sentence it stands beside, in their order."""
         if not self.builder.template.two_fields or SEPARATOR in shown.sentence.text:
             return shown.sentence.text
@@ -131,7 +146,8 @@ class Pipeline:
             return []
         key = self._item(text) if self.assignment == 0 else f"{self._item(text)} #{self.assignment}"
         labeler = self._labeler_among(among)
-        labels = labeler.label([item.row for item in found], self.seed, key)
+        seed = self.seed if self.label_seed is None else self.label_seed
+        labels = labeler.label([item.row for item in found], seed, key)
         chosen = sorted(_surest(labels, self.k))
         return [self._shown(found[n], labels[n]) for n in chosen][::-1]
 
@@ -174,9 +190,7 @@ def label_scores(labels: Labels, scores: BranchScores, reduce: str) -> tuple[Lab
     return tuple(rows)
 
 
-def _mark_kept(shown: Sequence[Shown], dropped: int) -> list[Shown]:
-    """The farthest demonstrations were dropped when the prompt was cut."""
-    return [
-        Shown(s.sentence, s.nearest, s.similarity, s.label, s.words, kept=number >= dropped)
-        for number, s in enumerate(shown)
-    ]
+def _as_they_stand(shown: Sequence[Shown], prompt: Prompt) -> tuple[Shown, ...]:
+    """What was dropped when the prompt was cut, then the rest as it stands there."""
+    dropped = [replace(s, kept=False) for number, s in enumerate(shown) if number not in prompt.shown]
+    return (*dropped, *(shown[number] for number in prompt.shown))

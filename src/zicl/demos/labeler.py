@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import ClassVar, Protocol
 
@@ -84,6 +84,18 @@ class GoldLabels:
     def label(self, rows: Sequence[int], seed: int, key: str) -> list[Drawn]:
         """The true label of each row."""
         return [Drawn(self.by_row[row], self.words[self.by_row[row]][0]) for row in rows]
+
+
+@dataclass(frozen=True)
+class NoLabels:
+    """No label for anybody: the sentences are shown alone."""
+
+    words: Words = field(default_factory=dict)
+    candidates: ClassVar[int] = 1
+
+    def label(self, rows: Sequence[int], seed: int, key: str) -> list[Drawn]:
+        """Nothing for each row."""
+        return [Drawn("", "")] * len(rows)
 
 
 def original(labels: Labels) -> Words:

@@ -26,7 +26,7 @@ Inference = Literal["direct", "channel"]
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A sentence and the label words shown with it."""
+    """A sentence and the label words shown with it; without words it stands alone."""
 
     text: str
     words: str
@@ -49,7 +49,8 @@ class Branch:
 class Prompt:
     """The tree. ``prefix`` holds the demonstrations, ``stem`` what else all branches share.
 
-    Behind the labels' branches stand those of ``probes`` inputs without content, as many each.
+    Behind the labels' branches stand those of ``probes`` inputs without content, as many each. ``shown`` are the
+    numbers of the demonstrations that were kept, in the order they stand.
     """
 
     prefix: Segment
@@ -60,6 +61,7 @@ class Prompt:
     demos_cut: int = 0
     input_cut: bool = False
     probes: int = 0
+    shown: tuple[int, ...] = ()
 
     def text(self, branch: int) -> str:
         """The whole text of one label's prompt."""
@@ -92,9 +94,18 @@ class PromptBuilder:
     bos: bool = False
 
     def build(
-        self, text: str, demos: Sequence[Demonstration], words: Sequence[str], probes: Sequence[str] = ()
+        self,
+        text: str,
+        demos: Sequence[Demonstration],
+        words: Sequence[str],
+        probes: Sequence[str] = (),
+        order: Sequence[int] | None = None,
+        keep: int | None = None,
     ) -> Prompt:
-        """The prompt for ``text`` with ``demos`` (farthest first), and for it and each probe a branch a word."""
+        """The prompt for ``text`` with ``demos`` (farthest first), and for it and each probe a branch a word.
+
+        ``order`` are the numbers of the demonstrations as they are to stand; number ``keep`` is never dropped.
+        """
         start = self._start()
         first = not demos
         input_text, input_cut = self._shorten_input(text, words)
@@ -106,15 +117,15 @@ class PromptBuilder:
         room = self.limits.all_demos
         if self.context is not None:
             room = min(room, self.context - len(start) - len(stem) - max(len(b.tokens) for b in branches))
-        kept = _drop_farthest(blocks, room)
-        if demos and not kept:
+        shown = _drop_farthest(blocks, room, range(len(blocks)) if order is None else order, keep)
+        if demos and not shown:
             # Without demonstrations the test input opens the prompt and has no separator before it.
             stem, branches = self._branches(inputs, words, first=True)
         prefix = start
-        for number, (opening, following) in enumerate(kept):
-            prefix = prefix + (opening if number == 0 else following)
-        dropped = len(blocks) - len(kept)
-        return Prompt(prefix, stem, branches, len(kept), dropped, demos_cut, input_cut, len(probes))
+        for place, number in enumerate(shown):
+            prefix = prefix + blocks[number][min(place, 1)]
+        dropped = len(blocks) - len(shown)
+        return Prompt(prefix, stem, branches, len(shown), dropped, demos_cut, input_cut, len(probes), tuple(shown))
 
     def _start(self) -> Segment:
         if not self.bos:
@@ -198,7 +209,10 @@ class PromptBuilder:
         )
 
     def _demo(self, before: str, text: str, words: str) -> Segment:
-        input_line, label_line = self.template.input_line(text), self.template.label_line(words)
+        input_line = self.template.input_line(text)
+        if not words:
+            return self._line(before, input_line)
+        label_line = self.template.label_line(words)
         lines = (input_line, label_line) if self.inference == "direct" else (label_line, input_line)
         return self._line(before, lines[0]) + self._line(self.template.joint, lines[1])
 
@@ -216,11 +230,12 @@ def check_distinct(branches: Sequence[Branch], words: Sequence[str], inference: 
         seen[line] = word
 
 
-def _drop_farthest(blocks: list[tuple[Segment, Segment]], room: int) -> list[tuple[Segment, Segment]]:
-    """The nearest demonstrations that fit into ``room`` tokens together; the farthest stand first."""
+def _drop_farthest(
+    blocks: Sequence[tuple[Segment, Segment]], room: int, order: Sequence[int], keep: int | None
+) -> list[int]:
+    """The nearest demonstrations, the last by number, that fit into ``room`` tokens together, as they stand."""
     for start in range(len(blocks) + 1):
-        rest = blocks[start:]
-        total = sum(len(opening if i == 0 else following) for i, (opening, following) in enumerate(rest))
-        if total <= room:
+        rest = [number for number in order if number >= start or number == keep]
+        if sum(len(blocks[number][min(place, 1)]) for place, number in enumerate(rest)) <= room:
             return rest
     return []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import Field, model_validator
 
 from zicl._registry import did_you_mean
 from zicl.config import METHODS as ZERO_SHOT
-from zicl.config import Calibration, Labelling, Retrieval
+from zicl.config import Calibration, Dumped, Labelling, Retrieval
 from zicl.exceptions import ConfigError
 
 Inference = Literal["direct", "channel", "both"]
@@ -18,13 +18,13 @@ Kind = Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "log
 _WITHOUT_DRAWS = ("nearest", "physical")
 
 
-class Method(BaseModel):
+class Method(Dumped):
     """How demonstrations are found and labelled, or which control stands in their place.
 
     ``demos`` says where they come from: the raw corpus, or the task's labelled training examples.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    later = ("corpus_share", "without", "identical", "silenced")
 
     title: str = ""
     kind: Kind = "prompt"
@@ -38,6 +38,13 @@ class Method(BaseModel):
     encoder: bool = False
     # The inferences it is run with, where they are not the experiment's.
     inferences: tuple[Inference, ...] = ()
+    # Of the corpus: a share of its paragraphs, drawn once a seed, and these domains not at all.
+    corpus_share: float = Field(1.0, gt=0, le=1)
+    without: tuple[str, ...] = ()
+    # The test input itself takes the place of one demonstration, under its own label or another.
+    identical: Literal["correct", "incorrect"] | None = None
+    # Attention heads, as (layer, head), that give nothing while it is scored.
+    silenced: tuple[tuple[int, int], ...] = ()
 
     @model_validator(mode="after")
     def _possible(self) -> Method:
@@ -51,6 +58,22 @@ class Method(BaseModel):
             raise ValueError("shared demonstrations and the model's own labels are for raw text: demos = 'corpus'")
         if self.calibration.priors is not None:
             raise ValueError("an experiment fits its priors: leave them out")
+        return self
+
+    @model_validator(mode="after")
+    def _has_what_is_changed(self) -> Method:
+        """An option of something the method has none of would change nothing, without a word."""
+        if (self.corpus_share < 1 or self.without) and not self.needs_corpus:
+            raise ValueError("corpus_share and without are of the raw corpus, which this method does not read")
+        shows = self.kind == "prompt" and self.retrieval.k > 0
+        if self.retrieval.order != "nearest-last" and (not shows or self.retrieval.method == "random"):
+            raise ValueError("retrieval.order is of demonstrations found by nearness, and this method has none")
+        if self.identical and not (shows and self.labels == "gold" and self.retrieval.method == "random"):
+            raise ValueError("identical is for demos = 'train', labels = 'gold', retrieval.method = 'random'")
+        if self.silenced and self.kind != "prompt":
+            raise ValueError("silenced heads are those of a prompt's scoring")
+        if len(set(self.silenced)) < len(self.silenced) or any(min(head) < 0 for head in self.silenced):
+            raise ValueError("silenced heads are pairs of layer and head, counted from 0, each once")
         return self
 
     @property
@@ -68,7 +91,10 @@ class Method(BaseModel):
         """Whether anything in it is drawn."""
         if self.kind != "prompt":
             return self.kind == "logistic"
-        fixed = self.labels == "gold" and self.retrieval.method in _WITHOUT_DRAWS
+        labelling, retrieval = self.labelling, self.retrieval
+        fixed_labels = self.labels == "gold" or labelling.words == "none" or labelling.seed is not None
+        fixed_demos = retrieval.method in _WITHOUT_DRAWS and retrieval.share == 1 and self.corpus_share == 1
+        fixed = fixed_labels and fixed_demos and retrieval.order != "shuffled"
         return self.retrieval.k > 0 and (not fixed or self.calibration.method == "domain")
 
     @property
@@ -130,6 +156,14 @@ def get_method(name: str, defined: Mapping[str, Method]) -> Method:
     if name not in METHODS:
         raise did_you_mean("method", name, {*METHODS, *defined})
     return METHODS[name]
+
+
+def with_later(written: Mapping[str, Any]) -> dict[str, Any]:
+    """A method as a manifest has it, with a word for every option it leaves out: none is not the same as any."""
+    filled: dict[str, Any] = {**dict.fromkeys(Method.later, "the default"), **written}
+    for name, group in (("retrieval", Retrieval), ("labelling", Labelling)):
+        filled[name] = {**dict.fromkeys(group.later, "the default"), **(written.get(name) or {})}
+    return filled
 
 
 def check_name(kind: str, name: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from zicl._files import locked
 from zicl._progress import Report, silent
 from zicl.assemble import Settings, assemble
-from zicl.demos.labeler import GoldLabels
+from zicl.demos.labeler import Drawn, GoldLabels
 from zicl.demos.prompt import Prompt
 from zicl.ensemble import Ensemble
 from zicl.evaluate import controls
@@ -26,6 +26,7 @@ from zicl.evaluate.overlap import overlaps
 from zicl.evaluate.plan import Batch, Cell, Shard, batches
 from zicl.evaluate.store import Results, Row
 from zicl.evaluate.world import World
+from zicl.identical import INPUT_ITSELF, shown_label
 from zicl.opinion import Opinion
 from zicl.pipeline import label_scores
 from zicl.results import Prepared, Result
@@ -91,7 +92,9 @@ class Runner:
         """The rows of some examples of a cell, without their overlap."""
         method = self.world.methods[cell.method]
         if method.kind == "prompt":
-            results = self.ensemble(cell).run([example.text for example in examples], options=_options(examples))
+            texts, options = [example.text for example in examples], _options(examples)
+            with self.world.silenced(method):
+                results = self.ensemble(cell).run(texts, options=options, identical=self._identical(cell, examples))
             named = method.demos == "train"
             return [_prompted(cell, e, r, named=named) for e, r in zip(examples, results, strict=True)]
         if method.kind == "instruction":
@@ -110,7 +113,8 @@ class Runner:
     def _ensemble(self, cell: Cell) -> Ensemble:
         world, method, task = self.world, self.world.methods[cell.method], self.world.tasks[cell.task]
         from_train = method.demos == "train" and method.retrieval.k > 0
-        index = world.training_index(cell.task) if from_train else world.index if method.needs_corpus else None
+        seed = 0 if cell.seed is None else cell.seed
+        index = world.training_index(cell.task) if from_train else world.corpus(method, seed)
         gold = None
         if method.labels == "gold":
             words = {label.name: (label.words,) for label in task.labels}
@@ -128,7 +132,6 @@ class Runner:
             experiment.scoring.model_copy(update={"inference": cell.inference, "encoder": method.encoder}),
             method.calibration,
         )
-        seed = 0 if cell.seed is None else cell.seed
         return assemble(
             task.labels,
             world.lm,
@@ -164,12 +167,21 @@ class Runner:
         if kind == "prompt":
             ways = self.ensemble(cell).pipelines
             chosen = [labels.among(example.options) if example.options else None for example in examples]
-            asked = list(zip(examples, chosen, strict=True))
-            return [[way.prepare(example.text, own).prompt for example, own in asked] for way in ways]
+            identical: Sequence[Drawn | None] = self._identical(cell, examples) or [None] * len(examples)
+            asked = list(zip(examples, chosen, identical, strict=True))
+            return [[way.prepare(example.text, own, same).prompt for example, own, same in asked] for way in ways]
         if kind == "instruction":
             limit = self.world.experiment.prompt.tokens_input
             return [[controls.instruction(example.text, labels, self.world.lm, limit) for example in examples]]
         return []
+
+    def _identical(self, cell: Cell, examples: Sequence[Example]) -> list[Drawn] | None:
+        """The label under which each example stands among its own demonstrations."""
+        wanted, labels = self.world.methods[cell.method].identical, self.world.tasks[cell.task].labels
+        if wanted is None:
+            return None
+        seed, correct = cell.seed or 0, wanted == "correct"
+        return [shown_label(example.label, labels, seed, example.text, correct=correct) for example in examples]
 
     def _instructed(self, cell: Cell, examples: Sequence[Example]) -> list[Row]:
         labels, reduce = self.world.tasks[cell.task].labels, self.world.experiment.scoring.reduce
@@ -210,6 +222,7 @@ def _row(cell: Cell, example: Example, labels: Sequence[str], scores: Any) -> Ro
         "values": None,
         "terms": None,
         "raw": None,
+        "identical": None,
     }
 
 
@@ -228,6 +241,7 @@ def _prompted(cell: Cell, example: Example, result: Result, *, named: bool = Fal
         "similarities": [value for value in found if value is not None],
         "kept": prompt.kept,
         "input_cut": prompt.input_cut,
+        "identical": next((demo.label for demo in shown if demo.sentence.source == INPUT_ITSELF), None),
         "prompt_hash": prompt_hash(*(part.prepared.prompt for part in result.parts or (result,))),
         **_joined(result),
     }

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zicl._files import read_json, write_json, writing
+from zicl.evaluate.methods import with_later
 from zicl.exceptions import ConfigError, StorageError
 
 FORMAT = 1
@@ -44,10 +45,12 @@ SCHEMA = pa.schema(
         "values": pa.list_(pa.float64()),
         "terms": pa.list_(pa.list_(pa.float64())),
         "raw": pa.list_(pa.list_(pa.float64())),
+        # The label beside the test input, where that stands among its own demonstrations.
+        "identical": pa.string(),
     }
 )
 # Columns that rows of earlier versions lack.
-_LATER = ("values", "terms", "raw")
+_LATER = ("values", "terms", "raw", "identical")
 KEY = ("task", "method", "template", "inference", "seed", "example")
 Row = dict[str, Any]
 # What a method without a prompt of its own has in place of an inference; it stands beside every inference.
@@ -167,7 +170,7 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object)
     differ = list(differences("", *(_identities(manifest["fingerprint"]) for manifest in (before, now))))
     for group in ("tasks", "cells"):
         for name in sorted(set(before[group]) & set(now[group])):
-            old, new = ({k: v for k, v in m[group][name].items() if k not in _TOLD} for m in (before, now))
+            old, new = (_deciding(manifest[group][name]) for manifest in (before, now))
             differ += differences(f"{name}: ", old, new)
     if differ:
         shown = "; ".join(differ[:5]) + (f"; and {len(differ) - 5} more" if len(differ) > 5 else "")
@@ -175,6 +178,12 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object)
             f"{where} was computed under another configuration: {shown}",
             hint="choose another output folder, or go back to the configuration it was begun with",
         )
+
+
+def _deciding(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a task or a cell decides its rows."""
+    kept = {name: value for name, value in entry.items() if name not in _TOLD}
+    return {**kept, "method": with_later(kept["method"])} if kept.get("method") else kept
 
 
 def _identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from zicl.exceptions import UsageError
 TOLERANCE = {"float32": 1e-4}
 _HALF = 0.25
 # What has to be as it was, and what may differ by rounding.
-_SAME = ("gold", "demos", "demo_words", "demo_labels", "kept", "input_cut", "prompt_hash")
+_SAME = ("gold", "demos", "demo_words", "demo_labels", "kept", "input_cut", "prompt_hash", "identical")
 _SCORES = ("log_likelihoods", "values", "terms", "raw")
 
 

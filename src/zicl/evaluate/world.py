@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zicl._progress import Report, silent
+from zicl._registry import did_you_mean
 from zicl.evaluate import controls
 from zicl.evaluate.examples import Example, data_hash, read_examples, read_test, subsample
 from zicl.evaluate.experiment import CorpusRecipe, Experiment
+from zicl.evaluate.methods import Method
 from zicl.evaluate.tasks import Task, get_task, read_tasks
 from zicl.evaluate.training import TrainingIndex
 from zicl.exceptions import ConfigError
@@ -20,7 +23,7 @@ from zicl.lm.base import LanguageModel
 from zicl.pair import plain
 from zicl.retrieve.clusters import Clusters, fit_clusters
 from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
-from zicl.retrieve.index import Index
+from zicl.retrieve.index import Index, Searchable
 
 
 class World:
@@ -47,6 +50,7 @@ class World:
         self._embedded: dict[str, NDArray[np.float32]] = {}
         self._clusters: dict[tuple[str, int, int], Clusters] = {}
         self._training_indexes: dict[str, TrainingIndex] = {}
+        self._parts: dict[tuple[float, tuple[str, ...], int], Searchable] = {}
 
     def check(self) -> None:
         """What a method needs of the tasks and the model is there: found before the first row."""
@@ -56,6 +60,13 @@ class World:
                 controls.descriptions(name, task.labels)
         if "instruction" in kinds:
             controls.chat_tokens(self.lm, "x")
+        for name, method in self.methods.items():
+            for domain in method.without:
+                if self.index is not None and domain not in self.index.corpus.domains:
+                    raise did_you_mean(f"domain in without of {name}:", domain, self.index.corpus.domains)
+            with self.silenced(method):
+                # A head that the model does not have is found now.
+                pass
         counted = [name for name, task in self.tasks.items() if task.labels.counted]
         open_to_options = ("prompt", "majority", "cosine-words")
         closed = [n for n, m in self.methods.items() if m.kind not in open_to_options or m.labelled]
@@ -112,6 +123,27 @@ class World:
         if recipe.domains:
             _build(recipe, self.report, offline=self.offline)
         return Index.open(recipe.path, offline=self.offline)
+
+    def corpus(self, method: Method, seed: int) -> Searchable | None:
+        """What of the raw corpus a method reads under a seed."""
+        if not method.needs_corpus or self.index is None:
+            return None
+        if method.corpus_share == 1 and not method.without:
+            return self.index
+        key = method.corpus_share, method.without, seed if method.corpus_share < 1 else 0
+        if key not in self._parts:
+            from zicl.retrieve.subset import subset
+
+            self._parts[key] = subset(self.index, share=key[0], without=key[1], seed=key[2])
+        return self._parts[key]
+
+    def silenced(self, method: Method) -> AbstractContextManager[None]:
+        """The language model without the attention heads that a method silences."""
+        if not method.silenced:
+            return nullcontext()
+        from zicl.lm.heads import Head, silenced
+
+        return silenced(self.lm, [Head(*pair) for pair in method.silenced])
 
     @cached_property
     def encoder(self) -> Encoder:

@@ -12,16 +12,18 @@ from zicl.retrieve.index import Searchable
 
 @dataclass(frozen=True)
 class Diverse:
-    """k of the ``pool`` nearest sentences, uniformly, without replacement."""
+    """k of the ``pool`` nearest sentences, uniformly, without replacement; a pool below 1 is a share of the corpus."""
 
     shared: ClassVar[bool] = False
-    pool: int = 4096
+    pool: int | float = 4096
     exclude_self: bool = True
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, nearest first."""
         keep, chosen = Filter(index, query, exclude_self=self.exclude_self), list[int]()
-        hits = list(islice(keep.hits(), self.pool))
+        # A share of a small corpus may be less than k: then there is still something to draw from.
+        pool = self.pool if isinstance(self.pool, int) else max(2 * k, round(self.pool * len(index.indexed())))
+        hits = list(islice(keep.hits(), pool))
         for number in draw(query, "diverse", len(hits)):
             if len(chosen) == k:
                 break
