@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 COMMANDS = [
-    "", "demo", "classify", "suggest", "distill", "explain", "retrieve", "prompt", "tasks", "evaluate", "report",
+    "", "demo", "classify", "suggest", "distill", "serve", "explain", "retrieve", "prompt", "tasks", "evaluate", "report",
     "verify", "merge", "check sample", "check score", "corpus build", "corpus info", "corpus show",
     "index build", "labels suggest", "models list", "models pull", "models info",
 ]  # fmt: skip

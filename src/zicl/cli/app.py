@@ -19,6 +19,7 @@ from zicl.cli import (
     labels,
     models,
     report,
+    serve,
     suggest,
     tasks,
 )
@@ -35,6 +36,7 @@ app.command("demo")(demo.demo)
 app.command("classify")(classify.classify)
 app.command("suggest")(suggest.suggest)
 app.command("distill")(distill.distill)
+app.command("serve")(serve.serve)
 app.command("explain")(inspect.explain)
 app.command("retrieve")(inspect.retrieve)
 app.command("prompt")(inspect.prompt)

@@ -1,0 +1,98 @@
+"""zicl serve: the page and the API, on this machine."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zicl.cli._options import Choice, takes
+from zicl.cli._progress import say
+from zicl.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from zicl.classify import ZICLClassifier
+
+
+@takes(Choice)
+def serve(
+    choice: Choice,
+    place: Annotated[
+        Path | None, typer.Argument(help="A saved classifier, or a corpus (with --labels).", metavar="FOLDER")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on; any but this machine's own needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 takes any free one.", min=0, max=65535)] = 8000,
+    token: Annotated[
+        str | None, typer.Option(help="What clients must send as 'Authorization: Bearer'.", envvar="ZICL_TOKEN")
+    ] = None,
+    queue: Annotated[int, typer.Option(help="Texts that may wait, of all clients together.")] = 1024,
+    deadline: Annotated[float, typer.Option(help="Seconds after which a request is given up.")] = 300.0,
+    max_body: Annotated[int, typer.Option(help="Bytes of a request.")] = 1 << 20,
+    max_texts: Annotated[int, typer.Option(help="Texts of a request.")] = 256,
+    max_characters: Annotated[int, typer.Option(help="Characters of a text.")] = 10_000,
+    max_labels: Annotated[int, typer.Option(help="Labels of a request.")] = 100,
+    max_k: Annotated[int, typer.Option(help="Demonstrations a request may ask for.")] = 64,
+    open_page: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser, if this is a terminal.")
+    ] = True,
+) -> None:
+    """Serve a page where people see why, and an HTTP API, until Ctrl-C."""
+    choice = _placed(choice, place)
+    _need_packages()
+    from zicl.serve.guard import Access
+    from zicl.serve.limits import Limits
+    from zicl.serve.run import serve as run
+
+    access = Access(host, port, token)
+    limits = Limits(max_body, max_texts, max_characters, max_labels, max_k, queue, deadline)
+
+    def listening(address: str) -> None:
+        say(f"serving {address} (loading the models; Ctrl-C stops it)")
+        if open_page and sys.stdout.isatty():
+            import webbrowser
+
+            webbrowser.open(address)
+
+    run(lambda: _classifier(choice), access, limits, listening=listening, ready=lambda: say("ready"))
+    say("stopped")
+
+
+def _placed(choice: Choice, place: Path | None) -> Choice:
+    """The choice with the folder that was named: a saved classifier or a corpus, by what it holds."""
+    if place is not None:
+        if choice.saved is not None:
+            raise UsageError(f"{place} and --with {choice.saved} were both given", hint="give one of them")
+        if (place / "classifier.json").is_file():
+            choice = replace(choice, saved=place)
+        elif choice.corpus is not None:
+            raise UsageError(f"{place} and --corpus {choice.corpus} were both given", hint="give one of them")
+        elif (place / "manifest.json").is_file():
+            choice = replace(choice, corpus=place)
+        else:
+            raise UsageError(
+                f"{place} is neither a saved classifier nor a corpus",
+                hint="make one: zicl classify … --save tickets.zicl-clf, or zicl corpus build -o reviews.zicl …",
+            )
+    if choice.saved is None and choice.labels is None:
+        raise UsageError("no labels were given", hint="--labels terrible,great, or name a saved classifier")
+    return choice
+
+
+def _classifier(choice: Choice) -> ZICLClassifier:
+    return choice.classifier()
+
+
+def _need_packages() -> None:
+    try:
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"zicl serve needs the package {error.name}, which is not installed", hint='pip install "zicl[serve]"'
+        ) from error

@@ -1,0 +1,79 @@
+"""The application: routes inside, and around them what bounds, guards and counts every request."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from zicl import __version__
+from zicl.exceptions import ZICLError
+from zicl.serve import schema
+from zicl.serve.answers import LeftError, nobody
+from zicl.serve.body import Body
+from zicl.serve.guard import Access, Guard
+from zicl.serve.headers import Around
+from zicl.serve.invalid import invalid
+from zicl.serve.page import Page
+from zicl.serve.problems import Refused, of_status, refusal
+from zicl.serve.routes import make_router
+from zicl.serve.service import Service
+
+
+def make_app(service: Service, access: Access, page: Page) -> ASGIApp:
+    """The whole application. The order matters: nothing is read before it is allowed."""
+    inner = Body(_api(service, page), most=service.limits.body, requests=service.limits.queue)
+    return Around(Guard(inner, access, page), service.metrics)
+
+
+def _api(service: Service, page: Page) -> FastAPI:
+    # The interactive docs would load scripts from elsewhere: they are left out.
+    api = FastAPI(
+        title="zicl",
+        version=__version__,
+        summary="Classify texts with pseudo-demonstrations from a raw corpus, and see why.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=service.running,
+        separate_input_output_schemas=False,
+    )
+    api.include_router(make_router(service, page))
+    for kind, answer in ((Refused, _refused), (ZICLError, _refused), (LeftError, _left), (Exception, _refused)):
+        api.add_exception_handler(kind, answer)
+    api.add_exception_handler(RequestValidationError, _invalid)
+    api.add_exception_handler(HTTPException, _http)
+    _describe_problems(api)
+    return api
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    return refusal(error).response()
+
+
+async def _left(_request: Request, _error: Exception) -> Response:
+    return nobody()
+
+
+async def _invalid(_request: Request, error: Exception) -> Response:
+    return invalid(cast(RequestValidationError, error).errors()).response()
+
+
+async def _http(_request: Request, error: Exception) -> Response:
+    found = cast(HTTPException, error)
+    return of_status(found.status_code, dict(found.headers or {})).response()
+
+
+def _describe_problems(api: FastAPI) -> None:
+    """The routes name the schema of problems; it is not any route's answer, so it is put in by hand."""
+    make = api.openapi
+
+    def described() -> dict[str, Any]:
+        document = make()
+        components = document.setdefault("components", {}).setdefault("schemas", {})
+        components["Problem"] = schema.Problem.model_json_schema()
+        return document
+
+    api.openapi = described  # type: ignore[method-assign]

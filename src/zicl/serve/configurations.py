@@ -1,0 +1,160 @@
+"""From a request's settings to what runs: the server's own classifier, or one like it, put together once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from zicl.assemble import Settings
+from zicl.classify import ZICLClassifier
+from zicl.config import Calibration, PromptSettings, get_method
+from zicl.demos.labels import Label, Labels
+from zicl.ensemble import Ensemble
+from zicl.exceptions import ZICLError
+from zicl.priors import learns_priors
+from zicl.retrieve.index import Index
+from zicl.serve import schema
+from zicl.serve.cache import Cache
+
+T = TypeVar("T")
+_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a request changes of the server's own settings; None is left as it is."""
+
+    labels: Labels | None = None
+    template: str | tuple[str, str] | None = None
+    method: str | None = None
+    inference: str | None = None
+    k: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Configured:
+    """What runs, and its settings as the API tells them."""
+
+    ensemble: Ensemble
+    settings: schema.SettingsOut
+
+
+class Configurations:
+    """The classifiers asked for of late. ``get`` belongs to the worker; ``read`` computes nothing."""
+
+    def __init__(self, base: ZICLClassifier, index: Index | None, *, kept: int = _KEPT) -> None:
+        self.base, self.index = base, index
+        self.own = Configured(base.ensemble_, told(base))
+        self._kept: Cache[Configuration, Configured | ZICLError] = Cache(kept)
+
+    def read(self, choice: schema.Choice) -> Configuration:
+        """The configuration of a request; what is the server's own anyway counts as left out."""
+        own = self.own.settings
+        labels = None if choice.labels is None else self._labels(choice.labels)
+        template = _template(choice.template)
+        if labels is None and template == _template(own.template):
+            # With other labels it counts: the server's own may have been picked for its labels.
+            template = None
+        method = choice.method or own.method
+        get_method(method)
+        return Configuration(
+            labels=labels,
+            template=template,
+            method=_other(method, own.method),
+            inference=_other(choice.inference, own.inference),
+            k=None if method == "no-demos" else _other(choice.k, own.k),
+            seed=_other(choice.seed, own.seed),
+        )
+
+    def _labels(self, given: Sequence[str | schema.LabelSpec]) -> Labels | None:
+        """The labels of a request; the server's own words keep their synonyms unless others are given."""
+        labels, own = labels_of(given), self.base.labels_
+        if {(x.name, x.words) for x in labels} == {(x.name, x.words) for x in own}:
+            items = (own[x.name] if not x.synonyms else replace(own[x.name], synonyms=x.synonyms) for x in labels)
+            labels = Labels(tuple(items))
+        return None if labels == own else labels
+
+    def get(self, configuration: Configuration) -> Configured:
+        """What runs for a configuration; one that cannot be is remembered too."""
+        if configuration == Configuration():
+            return self.own
+        found = self._kept.get(configuration)
+        if found is None:
+            try:
+                made = self._made(configuration).fit()
+                found = Configured(made.ensemble_, told(made))
+            except ZICLError as error:
+                found = error
+            self._kept.put(configuration, found)
+        if isinstance(found, ZICLError):
+            raise found
+        return found
+
+    def _made(self, wanted: Configuration) -> ZICLClassifier:
+        """The base with what is wanted over it; what it learned from texts holds for itself alone and is left out."""
+        own, preset = Settings(**self.base.settings_), get_method(wanted.method or self.base.method)
+        retrieval = own.retrieval.model_copy(update={"share": 1, "include_fit_texts": False})
+        labelling, calibration = own.labelling, own.calibration
+        if wanted.method is not None:
+            k = preset.retrieval.k and (own.retrieval.k or preset.retrieval.k)
+            retrieval = retrieval.model_copy(update={"method": preset.retrieval.method, "k": k})
+            labelling = labelling.model_copy(update={"words": preset.labelling.words})
+        if wanted.k is not None:
+            retrieval = retrieval.model_copy(update={"k": wanted.k})
+        if learns_priors(calibration) or calibration.priors is not None:
+            calibration = Calibration()
+        prompt, scoring = self.base.prompt or PromptSettings(), own.scoring
+        if wanted.template is not None:
+            prompt = prompt.model_copy(update={"template": wanted.template})
+        if wanted.inference is not None:
+            scoring = scoring.model_copy(update={"inference": wanted.inference})
+        return ZICLClassifier(
+            self.index,
+            wanted.labels or self.base.labels_,
+            self.base.lm_,
+            method=wanted.method or self.base.method,
+            retrieval=retrieval,
+            labelling=labelling,
+            prompt=prompt,
+            scoring=scoring,
+            calibrate=calibration,
+            seed=self.base.seed if wanted.seed is None else wanted.seed,
+            # While it serves, the server fetches nothing.
+            offline=True,
+        )
+
+
+def labels_of(given: Sequence[str | schema.LabelSpec]) -> Labels:
+    """Labels from a request."""
+    return Labels(
+        tuple(Label(x) if isinstance(x, str) else Label(x.name, x.words or "", tuple(x.synonyms)) for x in given)
+    )
+
+
+def told(classifier: ZICLClassifier) -> schema.SettingsOut:
+    """A classifier's settings as the API tells them."""
+    settings = Settings(**classifier.settings_)
+    return schema.SettingsOut(
+        labels=[schema.LabelOut(name=x.name, words=x.words, synonyms=[*x.synonyms]) for x in classifier.labels_],
+        template=list(settings.prompt.template),
+        method=classifier.method,
+        retrieval=settings.retrieval.method if settings.retrieval.k else "none",
+        inference=settings.scoring.inference,
+        k=settings.retrieval.k,
+        seed=classifier.seed,
+        calibration=settings.calibration.method,
+        share=settings.retrieval.share,
+    )
+
+
+def _template(given: str | Sequence[str] | None) -> str | tuple[str, str] | None:
+    if given is None or isinstance(given, str):
+        return given
+    first, second = given
+    return first, second
+
+
+def _other(given: T | None, own: T) -> T | None:
+    return None if given == own else given
