@@ -8,14 +8,16 @@ and of the seeds depend on nothing else, so that all comparisons of a table shar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zicl._random import rng
-from zicl.report.cells import Cell, common_seeds
+from zicl.report.cells import Cell, Run, common_seeds
 
 DRAWS = 2000
 _SEED = 0
@@ -27,7 +29,10 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two methods on one task: +1, 0 or -1 for each seed and example, and where both have a row."""
+    """Two methods on one task: +1, 0 or -1 for each seed and example, and where both have a row.
+
+    A comparison of more than two has a weighted sum in its place.
+    """
 
     task: str
     seeds: tuple[int | None, ...]
@@ -45,25 +50,41 @@ class Estimate:
     p: float
 
 
+def correct(run: Run) -> NDArray[np.bool_]:
+    """Which predictions are right."""
+    return run.gold == run.predicted
+
+
+class Term(NamedTuple):
+    """A method on a task in a comparison: what is measured of it, and with which sign and weight it counts."""
+
+    weight: float
+    cell: Cell
+    measure: Callable[[Run], NDArray[np.bool_]] = correct
+
+
 def pair(first: Cell, second: Cell) -> Pair | None:
     """The differences first - second; None where no seed or no example is in both."""
-    seeds = common_seeds([[run.seed for run in first.runs], [run.seed for run in second.runs]])
-    runs = [({run.seed: run for run in cell.runs}) for cell in (first, second)]
-    drawn = [tuple(each.get(seed) or each[None] for each in runs) for seed in seeds]
-    shared = [np.intersect1d(one.examples, other.examples) for one, other in drawn]
+    return contrast([Term(1, first), Term(-1, second)])
+
+
+def contrast(terms: Sequence[Term]) -> Pair | None:
+    """A weighted sum of several methods on one task; None where no seed or no example is in all of them."""
+    seeds = common_seeds([[run.seed for run in term.cell.runs] for term in terms])
+    runs = [({run.seed: run for run in term.cell.runs}) for term in terms]
+    drawn = [[each.get(seed) or each[None] for each in runs] for seed in seeds]
+    shared = [reduce(np.intersect1d, [run.examples for run in each]) for each in drawn]
     if not shared or not any(len(each) for each in shared):
         return None
     examples = np.unique(np.concatenate(shared))
     difference = np.zeros((len(seeds), len(examples)), dtype=np.float32)
     there = np.zeros_like(difference)
-    for number, ((one, other), names) in enumerate(zip(drawn, shared, strict=True)):
+    for number, (each, names) in enumerate(zip(drawn, shared, strict=True)):
         at = np.searchsorted(examples, names)
-        right = [
-            (run.gold == run.predicted)[np.searchsorted(run.examples, names)].astype(np.float32) for run in (one, other)
-        ]
-        difference[number, at] = right[0] - right[1]
+        for term, run in zip(terms, each, strict=True):
+            difference[number, at] += term.weight * term.measure(run)[np.searchsorted(run.examples, names)]
         there[number, at] = 1
-    return Pair(first.key.task, tuple(seeds), difference, there)
+    return Pair(terms[0].cell.key.task, tuple(seeds), difference, there)
 
 
 @dataclass(frozen=True, eq=False)

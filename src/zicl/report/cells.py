@@ -80,6 +80,8 @@ class Run:
     last: Ints
     terms: Scores
     scores: Scores
+    # The class beside the input, where that stands among its own demonstrations.
+    identical: Ints | None = None
 
     def score(self, metric: Metric) -> float:
         """Accuracy or macro-F1."""
@@ -144,6 +146,11 @@ class Cell:
         return _rate([(run.predicted, run.nearest) for run in self.runs])
 
     @property
+    def copied_identical(self) -> float | None:
+        """How often the prediction is the class shown with the input itself, where that is a demonstration."""
+        return _rate([(run.predicted, run.identical) for run in self.runs if run.identical is not None])
+
+    @property
     def copied_last(self) -> float | None:
         """How often the prediction is the class of the last demonstration."""
         return _rate([(run.predicted, run.last) for run in self.runs])
@@ -183,12 +190,13 @@ def mean_and_deviation(cells: Sequence[Cell], metric: Metric) -> tuple[float | N
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All cells of one or several results folders."""
+    """All cells of one or several results folders; runs number the examples by their place in ``examples``."""
 
     models: tuple[str, ...]
     tasks: dict[str, Task]
     cells: dict[Key, Cell]
     notes: tuple[str, ...] = field(default=())
+    examples: tuple[str, ...] = ()
 
     @property
     def blocks(self) -> list[Block]:

@@ -17,7 +17,7 @@ from zicl.report.copies import Ints, Lists, last_shown, nearest_shown
 from zicl.report.terms import SCORES, term_values
 
 _KEY = ("task", "method", "template", "inference", "seed")
-_COLUMNS = (*_KEY, "example", "gold", "predicted", "demo_labels", "similarities", "kept", *SCORES)
+_COLUMNS = (*_KEY, "example", "gold", "predicted", "demo_labels", "similarities", "kept", "identical", *SCORES)
 
 
 def collect(paths: Sequence[str | Path]) -> Results:
@@ -27,7 +27,7 @@ def collect(paths: Sequence[str | Path]) -> Results:
     stored = [Stored.open(path) for path in paths]
     loaded = [(each.folder, each.manifest, each.table(_COLUMNS)) for each in stored]
     examples = _names([rows["example"] for _, _, rows in loaded])
-    names = _models([(path, manifest) for path, manifest, _ in loaded])
+    names = model_names([(path, manifest) for path, manifest, _ in loaded])
     tasks, notes = _tasks([manifest for _, manifest, _ in loaded])
     notes += _unlike([(path, manifest, name) for (path, manifest, _), name in zip(loaded, names, strict=True)])
     cells: dict[Key, Cell] = {}
@@ -40,7 +40,7 @@ def collect(paths: Sequence[str | Path]) -> Results:
                     hint="give folders that do not overlap",
                 )
             cells[key] = cell
-    return Results(tuple(dict.fromkeys(names)), tasks, cells, tuple(notes))
+    return Results(tuple(dict.fromkeys(names)), tasks, cells, tuple(notes), tuple(examples))
 
 
 def _unlike(loaded: list[tuple[Path, dict[str, Any], str]]) -> list[str]:
@@ -54,7 +54,7 @@ def _unlike(loaded: list[tuple[Path, dict[str, Any], str]]) -> list[str]:
     return notes
 
 
-def _models(loaded: list[tuple[Path, dict[str, Any]]]) -> list[str]:
+def model_names(loaded: Sequence[tuple[Path, dict[str, Any]]]) -> list[str]:
     """A name for each folder's model; two models of one name are told apart by their folders."""
     prints = []
     for path, manifest in loaded:
@@ -146,6 +146,7 @@ def _runs(
     vocabulary = sorted({label for task in tasks.values() for label in task.labels})
     gold, predicted = _codes(rows["gold"], vocabulary), _codes(rows["predicted"], vocabulary)
     nearest, last = _shown(rows, vocabulary)
+    identical = _codes(rows["identical"], vocabulary)
     examples = _codes(rows["example"], names)
     for first, members in _groups(rows):
         task, method, template, inference, seed = (rows[name][first].as_py() for name in _KEY)
@@ -157,10 +158,10 @@ def _runs(
         own = np.full(len(vocabulary) + 1, -1, dtype=np.int64)
         own[[vocabulary.index(label) for label in tasks[task].labels]] = np.arange(len(tasks[task].labels))
         chosen = _distinct(path, key, members, examples, predicted)
-        right, said, near, end = (own[codes[chosen]] for codes in (gold, predicted, nearest, last))
+        right, said, near, end, same = (own[codes[chosen]] for codes in (gold, predicted, nearest, last, identical))
         name = cell_key(task, method, template, inference, seed)
         terms = term_values(rows.take(chosen), len(tasks[task].labels), reduced.get(name, "sum"), f"{path}: {name}")
-        run = Run(seed, examples[chosen], right, said, near, end, terms, joined(terms))
+        run = Run(seed, examples[chosen], right, said, near, end, terms, joined(terms), same)
         if (run.gold < 0).any():
             raise StorageError(
                 f"{path}: a gold label of {task} is not one of {', '.join(tasks[task].labels)}",

@@ -8,22 +8,24 @@ from dataclasses import dataclass
 # In this order for good: a method that moved would change its looks. New ones go to the end.
 _METHODS = (
     "z-icl", "no-demos", "naive", "random-inputs", "icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random",
-    "logistic", "instruction",
+    "logistic", "instruction", "diverse", "domain-random", "inputs-only",
 )  # fmt: skip
 # The colours of Okabe and Ito, which the colour-blind can tell apart, without the yellow, which paper swallows.
 _COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "h", "d")
+_HATCHES = ("//", "", "..", "xx", "\\\\", "++", "oo", "--", "||", "**", "OO")
 Line = tuple[float, tuple[float, ...]] | str
 _LINES: tuple[Line, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
 @dataclass(frozen=True)
 class Style:
-    """A colour, a marker and a line, as matplotlib names them."""
+    """A colour, a marker, a line and the hatching of a bar, as matplotlib names them."""
 
     colour: str
     marker: str
     line: Line
+    hatch: str = ""
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
@@ -40,4 +42,5 @@ def styles(methods: Iterable[str]) -> dict[str, Style]:
 def _style(place: int) -> Style:
     """Markers repeat after twelve, and then with another line: no two of 48 are alike in black and white."""
     line = (place + place // len(_MARKERS)) % len(_LINES)
-    return Style(_COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)], _LINES[line])
+    hatch = _HATCHES[place % len(_HATCHES)]
+    return Style(_COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)], _LINES[line], hatch)
