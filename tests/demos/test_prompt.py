@@ -183,3 +183,19 @@ def test_unknown_template():
         get_template("reviews")
     with pytest.raises(ConfigError, match="white space"):
         Template(joint=" and ")
+
+
+@given(
+    demos=st.lists(st.tuples(sentences, st.sampled_from(["good", "bad"])), max_size=6),
+    inference=st.sampled_from(["direct", "channel"]),
+    all_demos=st.integers(0, 300),
+    bos=st.booleans(),
+)
+def test_a_prompt_says_where_each_demonstration_ends(demos, inference, all_demos, bos):
+    shown = [Demonstration(sentence.strip(), words) for sentence, words in demos]
+    made = builder(inference, limits=Limits(60, all_demos, 40), bos=bos)
+    prompt = made.build("In.", shown, WORDS)
+    assert len(prompt.ends) == prompt.kept
+    kept = [shown[number] for number in prompt.shown]
+    for count, end in enumerate(prompt.ends, start=1):
+        assert made.build("In.", kept[:count], WORDS).prefix.tokens == prompt.prefix.tokens[:end]

@@ -50,7 +50,7 @@ class Prompt:
     """The tree. ``prefix`` holds the demonstrations, ``stem`` what else all branches share.
 
     Behind the labels' branches stand those of ``probes`` inputs without content, as many each. ``shown`` are the
-    numbers of the demonstrations that were kept, in the order they stand.
+    numbers of the demonstrations that were kept, in the order they stand, ``ends`` the place behind each in the prefix.
     """
 
     prefix: Segment
@@ -62,6 +62,7 @@ class Prompt:
     input_cut: bool = False
     probes: int = 0
     shown: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
 
     def text(self, branch: int) -> str:
         """The whole text of one label's prompt."""
@@ -121,11 +122,12 @@ class PromptBuilder:
         if demos and not shown:
             # Without demonstrations the test input opens the prompt and has no separator before it.
             stem, branches = self._branches(inputs, words, first=True)
-        prefix = start
+        prefix, ends = start, list[int]()
         for place, number in enumerate(shown):
             prefix = prefix + blocks[number][min(place, 1)]
-        dropped = len(blocks) - len(shown)
-        return Prompt(prefix, stem, branches, len(shown), dropped, demos_cut, input_cut, len(probes), tuple(shown))
+            ends.append(len(prefix))
+        cuts = len(blocks) - len(shown), demos_cut, input_cut
+        return Prompt(prefix, stem, branches, len(shown), *cuts, len(probes), tuple(shown), tuple(ends))
 
     def _start(self) -> Segment:
         if not self.bos:

@@ -1,0 +1,1 @@
+"""The heads that copy labels: find · control · figure."""

@@ -1,0 +1,37 @@
+"""The finder: which heads look, from before the answer, at the labels that are the same as the answer.
+
+The score of a head is the mean, over prompts, of its attention to the displayed labels of the answer's class, less
+that to the other labels shared over the other classes. A head that looks at all labels alike gets 0 where every class
+is shown as often. So does every head, in the mean, where displayed labels were drawn and tell nothing of the answer:
+the prompts have to show labels that belong to their texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from zicl.exceptions import ConfigError
+from zicl.lm.attended import attended
+from zicl.lm.base import LanguageModel, Progress
+from zicl.lm.heads import layout
+from zicl.study.heads.mark import Marked
+from zicl.study.heads.scores import HeadScores
+
+
+def find_heads(
+    lm: LanguageModel, prompts: Sequence[Marked], *, task: str = "", progress: Progress | None = None
+) -> HeadScores:
+    """The prefix-matching score of every head, one prompt after the other."""
+    if not prompts:
+        raise ConfigError("no prompts were given to find heads on", hint="give some training examples of a task")
+    places = layout(lm)
+    total = np.zeros((places.layers, places.heads))
+    for prompt in prompts:
+        seen = attended(lm, prompt.tokens)[:, :, list(prompt.keys)]
+        total += seen.astype(np.float64) @ prompt.weights
+        if progress:
+            progress(1)
+    scores = tuple(tuple(row) for row in (total / len(prompts)).tolist())
+    return HeadScores(model=lm.name, identity=lm.identity, task=task, prompts=len(prompts), scores=scores)
