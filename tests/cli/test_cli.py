@@ -19,6 +19,30 @@ def test_corpus_info_and_show(run, corpus):
     assert len(json.loads(run("corpus", "show", corpus, 4, "--json")[1])["paragraph"]) == 3
 
 
+def test_corpus_add_remove_and_compact(run, corpus, tmp_path):
+    more = tmp_path / "more.csv"
+    more.write_text("review\nThe tram was late again. We walked home in the rain.\nThe soup was cold and thin.\n")
+    new = tmp_path / "new.zicl"
+    given = ["corpus", "add", corpus, "--domain", f"tram={more}", "--text-column", "review", "-o", new, "--offline"]
+    code, out, err = run(*given, "--json")
+    assert code == 0, err
+    assert "embedding" in err
+    assert json.loads(out)["index"]["vectors"] == 32
+    assert "tram #" in run("retrieve", "a tram in the rain", "-c", new, "--k", 32, "--retrieval", "nearest")[1]
+    code, _, err = run("corpus", "remove", new, "--domain", "text")
+    assert code == 0
+    assert "text: removed" in err
+    assert "3 sentences" in run("corpus", "info", new)[1]
+    # The soup is told of in both domains: its second telling is indexed now.
+    rows = run("retrieve", "soup", "-c", new, "--k", 3, "--retrieval", "nearest", "--json")[1].splitlines()
+    assert {json.loads(row)["domain"] for row in rows} == {"tram"}
+    assert json.loads(run("corpus", "compact", new, "--json")[1])["corpus"]["sentences"] == 3
+    code, _, err = run("corpus", "compact", new)
+    assert code == 0
+    assert "nothing to free" in err
+    assert "30 sentences" in run("corpus", "info", corpus)[1]
+
+
 def test_progress_without_a_terminal_is_one_line_a_stage(run, jsonl, tmp_path, encoder_folder):
     _, _, err = run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--encoder", encoder_folder)
     for stage in ("reading", "storing", "loading the encoder", "embedding", "indexing"):
@@ -107,6 +131,11 @@ def test_models_info(run, lm_folder):
         (["corpus", "build"], 2, "no input"),
         (["corpus", "build", "--domain", "x"], 2, "NAME=PATH"),
         (["corpus", "info", "none.zicl"], 1, "there is no corpus"),
+        (["corpus", "add", "none.zicl"], 2, "no domain was named"),
+        (["corpus", "add", "none.zicl", "--domain", "x"], 1, "there is no corpus"),
+        (["corpus", "remove", "none.zicl"], 2, "no domain was named"),
+        (["corpus", "remove", "none.zicl", "--domain", "x"], 1, "there is no corpus"),
+        (["corpus", "compact", "none.zicl"], 1, "there is no corpus"),
         (["retrieve", "x"], 2, "no corpus"),
         (["nonsense"], 2, "No such command"),
     ],

@@ -1,17 +1,17 @@
-"""zicl corpus: build, info, show."""
+"""zicl corpus: build, info, show; add, remove and compact stand in _corpus_change."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zicl.cli import _corpus_change
+from zicl.cli._corpus_summary import about, by_domain, summary
 from zicl.cli._options import JsonOption, OfflineOption, go_offline
 from zicl.cli._progress import bars, say
-from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl.corpus.build import BuildOptions
@@ -59,13 +59,7 @@ def build(
         from zicl.retrieve.vectors import named
 
         wanted = named(kind)
-    domains: dict[str, list[str]] = {}
-    for entry in domain or []:
-        name, equals, path = entry.partition("=")
-        if not equals:
-            raise UsageError(f"--domain {entry!r}: expected NAME=PATH", hint="for example --domain imdb=imdb.jsonl.gz")
-        domains.setdefault(name, []).append(path)
-    sources = find_sources(paths or [], domains, kind=kind_of_file)
+    sources = find_sources(paths or [], by_domain(domain or []), kind=kind_of_file)
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
     corpus = None if overwrite or wanted is None else _unfinished(output, sources, options)
     with bars() as report:
@@ -77,7 +71,7 @@ def build(
 
             report("loading the encoder", 0, None, encoder)
             build_index(corpus, load_encoder(encoder, offline=offline), kind=wanted, report=report)
-    _summary(corpus.manifest, str(output))
+    summary(corpus.manifest, str(output))
 
 
 def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> Corpus | None:
@@ -96,20 +90,9 @@ def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> C
     return corpus
 
 
-def _summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = say) -> None:
-    sentences, paragraphs = manifest["sentences"], manifest["paragraphs"]
-    duplicates = sentences - manifest["indexed"]
-    say(f"{name}: {sentences:,} sentences in {paragraphs:,} paragraphs of {manifest['documents']:,} documents")
-    say(f"  {duplicates:,} duplicates ({duplicates / sentences:.1%}), stored but not indexed")
-    say(
-        f"  {manifest['single'] / paragraphs:.1%} of the paragraphs have one sentence, which has no physical neighbour"
-        " and is passed over by z-icl"
-    )
-    for domain in manifest["domains"] if len(manifest["domains"]) > 1 else []:
-        say(
-            f"  {domain['name']}: {domain['sentences']:,} sentences, {domain['paragraphs']:,} of "
-            f"{domain['paragraphs_read']:,} paragraphs, {domain['single'] / max(1, domain['paragraphs']):.1%} single"
-        )
+app.command()(_corpus_change.add)
+app.command()(_corpus_change.remove)
+app.command()(_corpus_change.compact)
 
 
 @app.command()
@@ -119,22 +102,22 @@ def info(
     json_output: JsonOption = False,
 ) -> None:
     """What a corpus holds, and with which encoder it is indexed."""
-    from zicl._files import read_json
     from zicl.corpus.files import check_files
     from zicl.corpus.store import Corpus
-    from zicl.retrieve.build import FOLDER, MANIFEST
+    from zicl.retrieve.build import FOLDER
 
     opened = Corpus.open(corpus, verify=verify or None)
-    note = corpus / FOLDER / MANIFEST
-    index = read_json(note) if note.is_file() else None
+    known = about(opened)
+    index = known["index"]
     if index:
         check_files(corpus / FOLDER, index["files"], verify=verify or None)
     if json_output:
-        typer.echo(json.dumps({"corpus": opened.manifest, "index": index}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(known, indent=2, ensure_ascii=False))
         return
-    _summary(opened.manifest, str(corpus), typer.echo)
+    summary(opened.manifest, str(corpus), typer.echo)
     for source in opened.manifest["sources"]:
-        typer.echo(f"  from {source['name']} ({source['domain']})")
+        if source["domain"] in opened.domains:
+            typer.echo(f"  from {source['name']} ({source['domain']})")
     if index:
         typer.echo(
             f"  index: {index['kind']}, {index['vectors']:,} vectors of {index['encoder']['name']}"

@@ -30,12 +30,11 @@ from zicl.corpus.read import Reader
 from zicl.corpus.sample import BottomSample
 from zicl.corpus.sources import Source
 from zicl.corpus.split import Splitter, get_splitter
-from zicl.corpus.store import FORMAT, MANIFEST, SCHEMA, SENTENCES, TEXTS, Corpus
+from zicl.corpus.store import FORMAT, HASHES, MANIFEST, SCHEMA, SENTENCES, TEXTS, Corpus, in_order, totals
 from zicl.exceptions import EmptyCorpusError, StorageError, UsageError
 
 _SHARD_SENTENCES, _SHARD_BLOCKS = 1 << 16, 50_000
 _SHARD = pa.schema({"text": pa.string(), "document": pa.int64(), "position": pa.int16(), "priority": pa.uint64()})
-_HASHES = pa.schema({"hash": pa.uint64(), "document": pa.int64()})
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,7 @@ class _State:
     paragraphs: dict[str, int] = field(default_factory=dict)
     shards: list[tuple[str, str]] = field(default_factory=list)
     first_documents: list[int] = field(default_factory=list)
+    first_shards: list[int] = field(default_factory=list)
     sentences: int = 0
 
 
@@ -75,9 +75,13 @@ def build_corpus(
     options: BuildOptions = _DEFAULTS,
     *,
     overwrite: bool = False,
+    seen: Seen | None = None,
     report: Report = silent,
 ) -> Corpus:
-    """Build the corpus ``output`` from ``sources``; a build that was killed goes on where it was."""
+    """Build the corpus ``output`` from ``sources``; a build that was killed goes on where it was.
+
+    Sentences that were ``seen`` before, in the corpus this one is to follow, are stored but not indexed.
+    """
     target = Path(output)
     if options.max_paragraphs < 1:
         raise UsageError(f"max_paragraphs is {options.max_paragraphs}; expected at least 1")
@@ -95,7 +99,7 @@ def build_corpus(
                 hint="check that the files hold text, and --text-column for .jsonl, .csv and .parquet",
             )
         with storage_errors(partial):
-            whole = _finish(sources, options, partial, state, report)
+            whole = _finish(sources, options, partial, state, seen or Seen(), report)
             move_in(whole, target)
         shutil.rmtree(partial, ignore_errors=True)
     return Corpus.open(target, verify=False)
@@ -112,7 +116,7 @@ def _resume(partial: Path, key: str, *, can_resume: bool) -> _State:
     note = partial / "state.json"
     if note.is_file() and can_resume:
         content = read_json(note)
-        if content.get("key") == key:
+        if content.get("key") == key and "first_shards" in content:
             return _State(**content)
     # Another build, or standard input, which cannot be read twice: nothing of it can be used.
     empty(partial)
@@ -144,7 +148,7 @@ class _Shard:
         positions = np.arange(len(self.texts)) - np.repeat(starts, lengths)
         documents = np.repeat(np.array(self.documents, dtype=np.int64), lengths)
         priorities = np.repeat(np.array(self.priorities, dtype=np.uint64), lengths)
-        _write(folder / f"hashes-{name}.arrow", _HASHES, list(zip(*self.hashes, strict=True)) or [(), ()])
+        _write(folder / f"hashes-{name}.arrow", HASHES, list(zip(*self.hashes, strict=True)) or [(), ()])
         _write(folder / f"part-{name}.arrow", _SHARD, (self.texts, documents, positions.astype(np.int16), priorities))
 
 
@@ -174,6 +178,7 @@ def _read(sources: Sequence[Source], options: BuildOptions, partial: Path, state
         reader = Reader(source, options.text_column, options.lines, options.encoding)
         if len(state.first_documents) == state.source:
             state.first_documents.append(state.documents)
+            state.first_shards.append(len(state.shards))
         for shard, blocks, documents in _shards(reader, split, samples[source.domain], state):
             number = f"{len(state.shards):05d}"
             shard.write(partial, number)
@@ -249,14 +254,16 @@ def _take(
 # -- finishing ------------------------------------------------------------------------------------
 
 
-def _finish(sources: Sequence[Source], options: BuildOptions, partial: Path, state: _State, report: Report) -> Path:
+def _finish(
+    sources: Sequence[Source], options: BuildOptions, partial: Path, state: _State, seen: Seen, report: Report
+) -> Path:
     """Write the final files, the manifest last, to a folder of their own; the shards stay until it is in place."""
     whole = partial / "whole"
     shutil.rmtree(whole, ignore_errors=True)
     whole.mkdir()
     samples = _samples(sources, options, partial, state)
     codes = {name: code for code, name in enumerate(samples)}
-    seen, hashes = Seen(), [_table(partial / f"hashes-{number}.arrow") for _, number in state.shards]
+    hashes = [_table(partial / f"hashes-{number}.arrow") for _, number in state.shards]
     counts = {name: dict.fromkeys(("sentences", "indexed", "paragraphs", "single"), 0) for name in samples}
     with pa.ipc.new_file(str(whole / SENTENCES), SCHEMA) as file:
         for done, (domain, number) in enumerate(state.shards, start=1):
@@ -268,10 +275,8 @@ def _finish(sources: Sequence[Source], options: BuildOptions, partial: Path, sta
             for name, value in shard_counts.items():
                 counts[domain][name] += value
             report("storing", done, len(state.shards))
-    with pa.ipc.new_file(str(whole / TEXTS), _HASHES) as file:
-        file.write_table(
-            pa.concat_tables(hashes).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks()
-        )
+    with pa.ipc.new_file(str(whole / TEXTS), HASHES) as file:
+        file.write_table(in_order(hashes))
     write_text(whole / BUILD_KEY, state.key + "\n")
     _write_manifest(sources, options, whole, state, counts)
     return whole
@@ -287,7 +292,7 @@ def _final_batch(
     texts = table["text"].to_pylist()
     hashes = np.fromiter((same_text_hash(text) for text in texts), dtype=np.uint64, count=len(texts))
     first = seen.first(hashes)
-    distinct = pa.table([pa.array(hashes[first]), table["document"].filter(pa.array(first))], schema=_HASHES)
+    distinct = pa.table([pa.array(hashes[first]), table["document"].filter(pa.array(first))], schema=HASHES)
     starts = table["position"].to_numpy() == 0
     alone = starts & np.append(starts[1:], True) if len(starts) else starts
     columns = {
@@ -323,10 +328,10 @@ def _write_manifest(
         "documents": state.documents,
         "domains": domains,
         "sources": [
-            {"name": s.name, "domain": s.domain, "first_document": first}
-            for s, first in zip(sources, state.first_documents, strict=True)
+            {"name": s.name, "domain": s.domain, "first_document": document, "first_shard": shard}
+            for s, document, shard in zip(sources, state.first_documents, state.first_shards, strict=True)
         ],
-        **{name: sum(c[name] for c in counts.values()) for name in ("sentences", "indexed", "paragraphs", "single")},
+        **totals(domains),
         "files": describe_files(whole, (SENTENCES, TEXTS)),
     }
     write_json(whole / MANIFEST, manifest)

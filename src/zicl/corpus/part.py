@@ -100,3 +100,6 @@ class StandIns:
         inside[inside] = rows[places[inside]] == self.replaced[inside]
         standing[places[inside]] = self.rows[inside]
         return standing
+
+
+NO_STAND_INS = StandIns(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))

@@ -10,7 +10,7 @@ reviews.zicl/
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from zicl._files import read_json
 from zicl._registry import did_you_mean
 from zicl.corpus.documents import document_hash, same_text_hash
 from zicl.corpus.files import check_files
-from zicl.corpus.part import Part, StandIns
+from zicl.corpus.part import NO_STAND_INS, Part, StandIns
 from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, StorageError, UsageError
 
 FORMAT = 1
@@ -38,6 +38,7 @@ SCHEMA = pa.schema(
         "indexed": pa.bool_(),
     }
 )
+HASHES = pa.schema({"hash": pa.uint64(), "document": pa.int64()})
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class Corpus:
     def __init__(self, path: Path, manifest: dict[str, Any], part: Part | None = None) -> None:
         self.path, self.manifest = path, manifest
         self.part = part or Part(removed(manifest))
+        # Both at once: the folder may be replaced by a changed corpus while this one is in use.
         self.table: pa.Table = _map(path / SENTENCES)
+        self.known_texts: pa.Table = _map(path / TEXTS)
         self._names: list[str] = [domain["name"] for domain in manifest["domains"]]
         self.domains = [name for name in self._names if name not in self.part.without]
 
@@ -94,6 +97,11 @@ class Corpus:
         """One more than the largest number a document may have."""
         return int(self.manifest.get("document_ids", self.manifest["documents"]))
 
+    @property
+    def sentences(self) -> int:
+        """How many sentences are in use."""
+        return len(self) if self.part.whole else int(np.sum(self.used))
+
     def only(self, part: Part) -> Corpus:
         """A part of this corpus."""
         return Corpus(self.path, self.manifest, part)
@@ -108,16 +116,19 @@ class Corpus:
     @cached_property
     def stand_ins(self) -> StandIns:
         """The sentences that are indexed because the first one with their text is left out."""
+        if self.part.whole:
+            return NO_STAND_INS
         first, used = self.table["indexed"].to_numpy(), self.used
         rows = np.flatnonzero(used & ~first)
-        hashes = self._text_hashes(rows)
+        hashes = self.text_hashes(rows)
         # Only documents that are known for one of these texts can hold the first sentence with it.
-        documents = self._known_texts["document"].to_numpy()[np.isin(self._hashes, hashes)]
+        documents = self.known_texts["document"].to_numpy()[np.isin(self._hashes, hashes)]
         left_out = np.flatnonzero(~used & first)
         left_out = left_out[np.isin(self.table["document"].to_numpy()[left_out], documents)]
-        return StandIns.match(hashes, rows, self._text_hashes(left_out), left_out)
+        return StandIns.match(hashes, rows, self.text_hashes(left_out), left_out)
 
-    def _text_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def text_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The hashes by which texts are known to be the same."""
         return np.fromiter(map(same_text_hash, self.texts(rows.tolist())), dtype=np.uint64, count=len(rows))
 
     @cached_property
@@ -195,6 +206,14 @@ class Corpus:
             last += 1
         return [self.sentence(index) for index in range(first, last + 1)]
 
+    def used_texts(self) -> Iterator[str]:
+        """The texts of all sentences in use, in their order."""
+        row = 0
+        for chunk in self.table["text"].chunks:
+            kept = chunk if self.part.whole else chunk.filter(pa.array(self.used[row : row + len(chunk)]))
+            row += len(chunk)
+            yield from (text.as_py() for text in kept)
+
     def domain_rows(self, domain: str) -> NDArray[np.int64]:
         """All indexed rows of a domain."""
         if domain not in self.domains:
@@ -210,7 +229,7 @@ class Corpus:
         """The documents whose whole text is ``text``, or in which it stands as a sentence."""
         digest = document_hash(text)
         first, last = (int(np.searchsorted(self._hashes, np.uint64(digest), side)) for side in ("left", "right"))
-        found = set(self._known_texts["document"].slice(first, last - first).to_pylist())
+        found = set(self.known_texts["document"].slice(first, last - first).to_pylist())
         if self.part.whole or not found:
             return found
         kept = {document for document in found if self._source(document)["domain"] in self.domains}
@@ -222,16 +241,23 @@ class Corpus:
         return source
 
     @cached_property
-    def _known_texts(self) -> pa.Table:
-        return _map(self.path / TEXTS)
-
-    @cached_property
     def _hashes(self) -> NDArray[np.uint64]:
-        return np.asarray(self._known_texts["hash"].to_numpy())
+        return np.asarray(self.known_texts["hash"].to_numpy())
 
 
 def _map(path: Path) -> pa.Table:
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def in_order(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of hashes as one, sorted."""
+    return pa.concat_tables(tables).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks()
+
+
+def totals(domains: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """What the domains of a manifest hold together, without those that were removed."""
+    left = [domain for domain in domains if not domain.get("removed")]
+    return {name: sum(d[name] for d in left) for name in ("sentences", "indexed", "paragraphs", "single")}
 
 
 def removed(manifest: dict[str, Any]) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def fingerprint(world: World) -> dict[str, Any]:
 def _corpus(index: Index) -> dict[str, Any]:
     return {
         "identity": index.identity,
-        "sentences": len(index.corpus),
+        "sentences": index.corpus.sentences,
         "domains": index.corpus.domains,
         "encoder": _without_folder(index.manifest["encoder"]["name"]),
         "encoder_identity": index.manifest["encoder"]["identity"],

@@ -27,9 +27,8 @@ def overlaps(world: World, note: Path) -> dict[tuple[str, str], int | None]:
         known = {"corpus": world.index.identity, "tasks": {}}
     missing = [(t, e) for t, e in every if e.id not in known["tasks"].get(t, {})]
     if missing:
-        column = world.index.corpus.table["text"]
-        sentences = (text.as_py() for chunk in column.chunks for text in chunk)
-        found = longest_overlaps([e.text for _, e in missing], sentences, total=len(column), report=world.report)
+        corpus, texts = world.index.corpus, [example.text for _, example in missing]
+        found = longest_overlaps(texts, corpus.used_texts(), total=corpus.sentences, report=world.report)
         for (task, example), longest in zip(missing, found, strict=True):
             known["tasks"].setdefault(task, {})[example.id] = longest
         write_json(note, known)

@@ -16,14 +16,20 @@ from zicl.corpus.store import Corpus
 from zicl.exceptions import EmptyCorpusError
 from zicl.retrieve import vectors
 from zicl.retrieve.encoder import Encoder
+from zicl.retrieve.known import NOTHING, Known
 from zicl.retrieve.vectors import Kind
 
 FOLDER, VECTORS, ROWS, MANIFEST, FORMAT = "index", "vectors.faiss", "rows.npy", "manifest.json", 1
 _SHARD = 2048
 
 
-def build_index(corpus: Corpus, encoder: Encoder, *, kind: Kind = "auto", report: Report = silent) -> Path:
-    """Embed every distinct sentence of ``corpus`` and index the vectors; returns the index folder."""
+def build_index(
+    corpus: Corpus, encoder: Encoder, *, kind: Kind = "auto", known: Known | None = None, report: Report = silent
+) -> Path:
+    """Embed every distinct sentence of ``corpus`` and index the vectors; returns the index folder.
+
+    Vectors that are ``known`` from another index are taken from it.
+    """
     rows = corpus.indexed
     if len(rows) == 0:
         raise EmptyCorpusError(f"{corpus.path} holds no sentence to index")
@@ -32,7 +38,7 @@ def build_index(corpus: Corpus, encoder: Encoder, *, kind: Kind = "auto", report
     partial = corpus.path / (FOLDER + ".partial")
     with locked(partial, f"{corpus.path} is being indexed by another process"), storage_errors(partial):
         _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity})
-        shards = _embed(corpus, encoder, rows, partial, report)
+        shards = _embed(corpus, encoder, rows, partial, known or NOTHING, report)
         report("indexing", 0, 1, chosen)
         whole = partial / "whole"
         shutil.rmtree(whole, ignore_errors=True)
@@ -63,13 +69,13 @@ def _prepare(partial: Path, key: dict[str, str]) -> None:
     write_json(note, key)
 
 
-def _embed(corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, report: Report) -> list[Path]:
+def _embed(corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, known: Known, report: Report) -> list[Path]:
     shards = []
     for start in range(0, len(rows), _SHARD):
         path = partial / f"vectors-{start:012d}.npy"
         report("embedding", start, len(rows), "sentences")
         if not path.exists():
-            found = encoder.encode(corpus.texts(rows[start : start + _SHARD]))
+            found = known.complete(start, rows[start : start + _SHARD], lambda new: encoder.encode(corpus.texts(new)))
             with writing(path) as temporary, temporary.open("wb") as stream:
                 np.save(stream, found)
         shards.append(path)

@@ -15,7 +15,7 @@ from zicl._random import stable_hash
 from zicl.corpus.files import check_files
 from zicl.corpus.part import Part
 from zicl.corpus.store import Corpus, Sentence
-from zicl.exceptions import CorpusVersionError, EncoderMismatchError, IndexMissingError
+from zicl.exceptions import CorpusVersionError, EncoderMismatchError, IndexMissingError, StorageError
 from zicl.pair import plain
 from zicl.retrieve import vectors
 from zicl.retrieve.build import FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
@@ -94,7 +94,7 @@ class Index:
     ) -> None:
         self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
         self._larger = larger
-        self._queries: dict[str, NDArray[np.float32]] = {}
+        self._queries: dict[str, NDArray[np.float32]] = larger._queries if larger else {}
         self._first_hits: dict[str, list[tuple[int, float]]] = {}
         self.found: dict[Any, Any] = {}
 
@@ -151,13 +151,20 @@ class Index:
 
     @cached_property
     def _vectors(self) -> Any:
-        return self._larger._vectors if self._larger else vectors.read(self.corpus.path / FOLDER / VECTORS)
+        return self._larger._vectors if self._larger else vectors.read(self._file(VECTORS))
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
         """The row that each vector stands for, -1 for one that is left out."""
-        rows: NDArray[np.int64] = np.load(self.corpus.path / FOLDER / ROWS, mmap_mode="r")
+        rows: NDArray[np.int64] = np.load(self._file(ROWS), mmap_mode="r")
         return rows if self.corpus.part.whole else self.corpus.stand_ins.standing(rows, self.corpus.used)
+
+    def _file(self, name: str) -> Path:
+        """A file of the index, which must still be the one it was opened with."""
+        folder = self.corpus.path / FOLDER
+        if not (folder / MANIFEST).is_file() or read_json(folder / MANIFEST) != self.manifest:
+            raise StorageError(f"{self.corpus.path} was changed since it was opened", hint="open it again")
+        return folder / name
 
     @cached_property
     def _selection(self) -> vectors.Selection | None:
@@ -165,8 +172,6 @@ class Index:
 
     def embed(self, text: str) -> NDArray[np.float32]:
         """The vector of one text, encoded alone: it must not depend on other texts, not even in its last digit."""
-        if self._larger is not None:
-            return self._larger.embed(text)
         if text not in self._queries:
             if len(self._queries) >= _CACHED_QUERIES:
                 self._queries.pop(next(iter(self._queries)))
@@ -221,6 +226,11 @@ class Index:
         if domain is not None:
             return self.corpus.domain_rows(domain)
         return self._rows if self.corpus.part.whole else self.corpus.indexed
+
+    def numbers(self) -> NDArray[np.int64]:
+        """The number of the vector of each indexed row, in the rows' order."""
+        found = np.flatnonzero(self._rows >= 0)
+        return found[np.argsort(self._rows[found])]
 
     def forget(self) -> None:
         """Free what was remembered of texts asked about; answers stay the same."""

@@ -93,6 +93,14 @@ def read(path: Path) -> Any:
     return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
 
 
+def read_back(path: Path) -> Any:
+    """Open an index to take its vectors out again, by their numbers."""
+    index = read(path)
+    if isinstance(index, faiss.IndexIVF):
+        index.make_direct_map()
+    return index
+
+
 @dataclass(frozen=True, eq=False)
 class Selection:
     """The vectors that a search is confined to."""
