@@ -1,0 +1,106 @@
+"""Servers around the tiny models: in this process for the routes, on a real port where the connection matters."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx2 as httpx
+import pytest
+import uvicorn
+from starlette.testclient import TestClient
+
+from tests.conftest import DOCUMENTS, make_index
+from zicl import Retrieval, ZICLClassifier
+from zicl.serve.app import make_app
+from zicl.serve.guard import Access
+from zicl.serve.limits import Limits
+from zicl.serve.page import Page
+from zicl.serve.run import listen
+from zicl.serve.service import Service
+
+PAGE = Page(b"<!doctype html><title>a page</title>", "default-src 'none'")
+TEXTS = [f"Take {number}. {text}" for number, text in enumerate(DOCUMENTS)]
+
+
+@pytest.fixture(scope="session")
+def served_index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    raw = folder / "raw.jsonl"
+    raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in DOCUMENTS), encoding="utf-8")
+    return make_index(folder / "raw.zicl", raw)
+
+
+@pytest.fixture(scope="session")
+def classifier(served_index, lm):
+    return ZICLClassifier(served_index, ["terrible", "great"], lm, retrieval=Retrieval(k=3), offline=True).fit()
+
+
+class GatedLM:
+    """A language model that scores when it is let."""
+
+    def __init__(self, lm):
+        self._lm, self.gate, self.begun, self.calls = lm, threading.Event(), threading.Event(), []
+
+    def __getattr__(self, name):
+        return getattr(self._lm, name)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def score(self, prompts, progress=None):
+        self.calls.append(len(prompts))
+        self.begun.set()
+        assert self.gate.wait(20)
+        return self._lm.score(prompts, progress)
+
+
+@pytest.fixture
+def gated(served_index, lm):
+    """A classifier whose model waits; the gate is opened at the end whatever happens."""
+    model = GatedLM(lm)
+    yield ZICLClassifier(served_index, ["terrible", "great"], model, retrieval=Retrieval(k=3), offline=True).fit()
+    model.gate.set()
+
+
+def wait_until(true, seconds=10):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.005)
+
+
+@contextmanager
+def asked(classifier, limits=None, access=None):
+    """A client of an application in this process, ready to answer; ``client.service`` is what it runs."""
+    service, access = Service(lambda: classifier, limits or Limits()), access or Access()
+    with TestClient(make_app(service, access, PAGE), base_url=f"http://127.0.0.1:{access.port}") as client:
+        client.service = service
+        wait_until(lambda: client.get("/readyz").status_code == 200)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client(classifier):
+    with asked(classifier) as found:
+        yield found
+
+
+@contextmanager
+def listening(classifier, limits=None):
+    """A server on a real port of this machine: its address and its service."""
+    service = Service(lambda: classifier, limits or Limits())
+    found, access = listen(Access(port=0))
+    config = uvicorn.Config(make_app(service, access, PAGE), log_config=None, access_log=False, http="h11", ws="none")
+    server = uvicorn.Server(config)
+    server.capture_signals = contextmanager(lambda: iter([None]))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
+    thread.start()
+    address = f"http://127.0.0.1:{access.port}"
+    try:
+        wait_until(lambda: httpx.get(f"{address}/readyz").status_code == 200)
+        yield address, service
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        found.close()
