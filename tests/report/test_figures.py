@@ -32,7 +32,7 @@ def results(tmp_path):
 
 
 def test_both_figures_in_both_formats_and_the_same_to_the_byte(results, tmp_path):
-    written = draw_figures(results, tmp_path / "new" / "folder")
+    written = list(draw_figures(results, tmp_path / "new" / "folder"))
     assert [path.name for path in written] == [
         "reliability-channel-tiny-task.svg", "reliability-channel-tiny-task.png",
         "risk-coverage-channel-tiny-task.svg", "risk-coverage-channel-tiny-task.png",
@@ -69,7 +69,7 @@ def test_rows_that_are_few_or_none(tmp_path):
     assert len(draw_figures(make_report([folder]).results, tmp_path / "few")) == 4
     for file in (folder / "rows").iterdir():
         file.unlink()
-    assert draw_figures(make_report([folder]).results, tmp_path / "none") == []
+    assert draw_figures(make_report([folder]).results, tmp_path / "none") == {}
 
 
 names = st.sets(st.text("abcdef-", min_size=1, max_size=6) | st.sampled_from(METHODS), max_size=20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zicl._progress import Report
+from zicl._progress import Report, duration
 
 
 @contextmanager
@@ -63,18 +63,6 @@ def say(text: str = "") -> None:
     from rich.console import Console
 
     Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
-
-
-def duration(seconds: float) -> str:
-    """A time as people say it.
-
-    >>> duration(40), duration(600), duration(9000)
-    ('40 seconds', '10 minutes', '2.5 hours')
-    """
-    minutes = seconds / 60
-    if minutes < 1.5:
-        return f"{seconds:.0f} seconds"
-    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
 
 
 def pace(done: int, seconds: float, left: int) -> str:

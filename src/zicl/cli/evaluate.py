@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zicl._progress import duration
 from zicl.cli._experiment import ExperimentChoice
 from zicl.cli._options import JsonOption, takes
-from zicl.cli._progress import bars, duration, say
+from zicl.cli._progress import bars, say
 from zicl.exceptions import ZICLError
 
 if TYPE_CHECKING:

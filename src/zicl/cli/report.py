@@ -1,4 +1,4 @@
-"""zicl report: tables from results folders."""
+"""zicl report: tables from results folders, and one page with everything."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zicl.cli._options import JsonOption
+from zicl.cli._options import JsonOption, takes
+from zicl.cli._page import PageChoice
 from zicl.cli._progress import say
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl.report.build import Format, Report
+    from zicl.report.html.folders import Found
 
 
 class Metrics(StrEnum):
@@ -44,8 +46,13 @@ class Calibrations(StrEnum):
     BATCH = "batch"
 
 
+@takes(PageChoice)
 def report(
-    results: Annotated[list[Path], typer.Argument(help="Results folders of 'zicl evaluate', one for each model.")],
+    choice: PageChoice,
+    results: Annotated[
+        list[Path],
+        typer.Argument(help="Results folders of 'zicl evaluate', one for each model; with --html also studies."),
+    ],
     metric: Annotated[Metrics, typer.Option(help="What the main table shows.")] = Metrics.ACCURACY,
     compare: Annotated[Comparisons | None, typer.Option(help="Put the paper's numbers beside ours.")] = None,
     calibrate: Annotated[
@@ -80,20 +87,50 @@ def report(
     targets = _targets(output, chosen, SUFFIXES)
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UsageError(f"--figures {figures} is a file, and a folder was expected", hint="name a folder for them")
-    made = make_report(
-        results,
-        metric.value,
-        compare=compare.value if compare else None,
-        calibrate=calibrate.value if calibrate else None,
-        shares=shares,
-    )
+    found = None if choice.html is None else _found(results)
+    paths = results if found is None else found.results
+    made = None
+    if paths or output is not None or chosen or figures is not None:
+        made = make_report(
+            paths,
+            metric.value,
+            compare=compare.value if compare else None,
+            calibrate=calibrate.value if calibrate else None,
+            shares=shares,
+        )
+    if found is not None:
+        _write_page(choice, found, made)
+    if made is None:
+        return
     for kind, path in targets.items():
         write_text(path, made.render(kind))
         say(f"written to {path}")
     if figures is not None:
         _draw(made, figures)
-    if output is None:
+    # Who asks for a page alone wants no tables on the screen.
+    if output is None and (found is None or chosen):
         typer.echo(made.render((chosen or Formats.MARKDOWN).value), nl=False)
+
+
+def _found(paths: list[Path]) -> Found:
+    from zicl.report.html.folders import find
+
+    return find(paths)
+
+
+def _write_page(choice: PageChoice, found: Found, made: Report | None) -> None:
+    from zicl._files import write_text
+    from zicl.evaluate.store import Results
+    from zicl.report.html.build import make_page
+
+    if choice.html is None:
+        return
+    folders = (*found.results, *(folder for study in found.studies for folder in study.results))
+    texts = choice.texts([Results.open(folder).manifest for folder in folders])
+    write_text(choice.html, make_page(found, made, texts, choice.browsing()))
+    say(f"written to {choice.html}, {choice.html.stat().st_size / 1e6:.1f} MB")
+    if not (choice.no_texts or texts.tests or texts.index):
+        say("inputs and demonstrations go by their ids: --data-dir or --data and --corpus name their texts")
 
 
 def _draw(made: Report, folder: Path) -> None:

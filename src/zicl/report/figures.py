@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,19 +62,24 @@ PLOTS = (
 )
 
 
-def draw_figures(results: Results, folder: Path) -> list[Path]:
-    """Draw what can be drawn of every section, as SVG and PNG; the files written."""
+def draw_figures(results: Results, folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[Path, str]:
+    """Draw what can be drawn of every section, as SVG and PNG; the files written, and what each shows."""
     import matplotlib
 
     looks = styles(key.method for key in results.cells)
-    written: list[Path] = []
+    written: dict[Path, str] = {}
     with matplotlib.rc_context(_SETTINGS):
         for block in results.blocks:
             cells = _drawn(results, block)
             for plot in PLOTS if cells else ():
                 figure = _figure(results, block, cells, plot, looks)
-                written += [_save(figure, folder / f"{plot.name}-{file_name(block)}{suffix}") for suffix in SUFFIXES]
+                for suffix in suffixes:
+                    written[_save(figure, folder / f"{plot.name}-{file_name(block)}{suffix}")] = _title(plot, block)
     return written
+
+
+def _title(plot: Plot, block: Block) -> str:
+    return f"{plot.title}: {section_title(block)}"
 
 
 def file_name(block: Block) -> str:
@@ -112,7 +117,7 @@ def _figure(
     # Room for the title above and the legend of two columns below.
     room = 0.5 + 0.17 * math.ceil(len(cells) / 2)
     figure = Figure(figsize=(_SIDE * max(across, 2), _SIDE * down + room), layout="constrained")
-    figure.suptitle(f"{plot.title}: {section_title(block)}")
+    figure.suptitle(_title(plot, block))
     panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for panel in panels[len(tasks) :]:
         panel.set_visible(False)

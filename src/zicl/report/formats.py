@@ -48,10 +48,10 @@ def _escape(text: str) -> str:
     return re.sub(r"([|*\\`])", r"\\\1", text)
 
 
-def _number(value: float, *, signed: bool) -> str:
+def number(value: float, *, signed: bool) -> str:
     """One decimal; no minus before a zero.
 
-    >>> _number(-0.04, signed=True), _number(3.25, signed=True)
+    >>> number(-0.04, signed=True), number(3.25, signed=True)
     ('0.0', '+3.2')
     """
     rounded = round(value, 1) or 0.0
@@ -61,12 +61,12 @@ def _number(value: float, *, signed: bool) -> str:
 def _markdown_entry(entry: Entry, *, signed: bool) -> str:
     if entry.value is None:
         return _escape(entry.text) or NOTHING
-    number = _number(entry.value, signed=signed)
-    text = f"**{number}**" if entry.best else number
+    text = number(entry.value, signed=signed)
+    text = f"**{text}**" if entry.best else text
     if entry.deviation is not None:
         text += f" ± {entry.deviation:.1f}"
     if entry.interval is not None:
-        text += f" [{', '.join(_number(end, signed=signed) for end in entry.interval)}]"
+        text += f" [{', '.join(number(end, signed=signed) for end in entry.interval)}]"
     return text + entry.marks
 
 
@@ -81,8 +81,8 @@ def to_csv(table: Table) -> str:
     writer.writerow(["section", "method", "title", "oracle", *names, "marks"])
     for section in table.sections:
         for row in section.rows:
-            numbers = [number for entry in row.entries for number in (entry.value, entry.deviation)]
-            texts = ["" if number is None else f"{number:.4g}" for number in numbers]
+            values = [value for entry in row.entries for value in (entry.value, entry.deviation)]
+            texts = ["" if value is None else f"{value:.4g}" for value in values]
             marks = [f"{c.name} {e.marks}" for c, e in zip(table.columns, row.entries, strict=True) if e.marks]
             told = [section.title, row.method, row.title, "yes" if row.oracle else "no"]
             writer.writerow([*told, *texts, "; ".join(marks)])
@@ -128,10 +128,10 @@ def latex_escape(text: str) -> str:
 def _latex_entry(entry: Entry, *, signed: bool) -> str:
     if entry.value is None:
         return latex_escape(entry.text or NOTHING)
-    number = _number(entry.value, signed=signed)
-    text = rf"\mathbf{{{number}}}" if entry.best else number
+    text = number(entry.value, signed=signed)
+    text = rf"\mathbf{{{text}}}" if entry.best else text
     if entry.deviation is not None:
         text += f"_{{{entry.deviation:.1f}}}"
     if entry.interval is not None:
-        text += rf"\,[{', '.join(_number(end, signed=signed) for end in entry.interval)}]"
+        text += rf"\,[{', '.join(number(end, signed=signed) for end in entry.interval)}]"
     return f"${text}${latex_escape(entry.marks)}"

@@ -1,0 +1,63 @@
+"""What the folders on the command line hold: results, and studies with results of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zicl.evaluate.store import MANIFEST, ROWS
+from zicl.exceptions import StorageError
+from zicl.report.html.studies import STUDY, Study, read_study
+
+
+@dataclass(frozen=True)
+class Found:
+    """Results folders that stand for themselves, and studies."""
+
+    results: tuple[Path, ...]
+    studies: tuple[Study, ...]
+
+
+def find(paths: Sequence[Path]) -> Found:
+    """Results and studies in these folders and below them, each once, in the order of the names."""
+    results: dict[Path, None] = {}
+    studies: dict[Path, Study] = {}
+    for path in paths:
+        before = len(results) + len(studies)
+        for folder in _walk(path):
+            if (folder / STUDY).is_file():
+                studies.setdefault(folder.resolve(), read_study(folder, tuple(_results(folder))))
+            else:
+                results.setdefault(folder)
+        if len(results) + len(studies) == before:
+            raise StorageError(
+                f"{path} holds no results and no study" if path.is_dir() else f"there is no {path}",
+                hint="give a folder that zicl evaluate or zicl study wrote, or one that holds such folders",
+            )
+    return Found(tuple(results), tuple(studies.values()))
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    """The folders that are results or a study; nobody looks for more inside them."""
+    if (path / STUDY).is_file() or _is_results(path):
+        yield path
+    elif path.is_dir():
+        for folder in sorted(path.iterdir()):
+            if folder.is_dir() and not folder.name.startswith("."):
+                yield from _walk(folder)
+
+
+def _results(study: Path) -> Iterator[Path]:
+    """The results inside a study's folder: the folder itself, or folders below it."""
+    if _is_results(study):
+        yield study
+        return
+    for folder in sorted(study.iterdir()):
+        if folder.is_dir() and not folder.name.startswith("."):
+            yield from _results(folder)
+
+
+def _is_results(path: Path) -> bool:
+    # A corpus has a manifest as well, but no rows.
+    return (path / MANIFEST).is_file() and (path / ROWS).is_dir()

@@ -1,0 +1,206 @@
+// The browser of single predictions. Everything shown is set as text, never as HTML.
+(() => {
+  "use strict";
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const browser = document.getElementById("browser");
+  if (!browser || !data.predictions.length) return;
+
+  const PAGE = 10;
+  const form = browser.querySelector("form");
+  const list = document.getElementById("list");
+  const article = document.getElementById("prediction");
+  const count = document.getElementById("count");
+  const [previous, next] = ["previous", "next"].map((id) => document.getElementById(id));
+  const choices = ["from", "model", "task", "title", "template", "inference", "seed"];
+  let found = [];
+  let at = 0;
+
+  // An element with a class, and with texts or elements in it.
+  function make(name, kind, ...inside) {
+    const element = document.createElement(name);
+    if (kind) element.className = kind;
+    element.append(...inside.filter((part) => part !== null && part !== ""));
+    return element;
+  }
+
+  // What each label got: probabilities, or scores as they are where they are not meant so.
+  function shares(prediction) {
+    const scores = prediction.scores.map((score) => (score === null ? -Infinity : score));
+    if (!data.cells[prediction.cell].claims) return scores;
+    const top = Math.max(...scores);
+    const raised = scores.map((score) => Math.exp(score - top));
+    const sum = raised.reduce((one, other) => one + other, 0);
+    return raised.map((value) => value / sum);
+  }
+
+  function margin(prediction) {
+    const [first, second] = [...prediction.shares].filter(Number.isFinite).sort((a, b) => b - a);
+    return second === undefined ? 1 : first - second;
+  }
+
+  for (const prediction of data.predictions) {
+    prediction.shares = shares(prediction);
+    prediction.margin = margin(prediction);
+    prediction.correct = prediction.gold === prediction.predicted;
+  }
+
+  function fillChoices() {
+    for (const name of choices) {
+      const values = [...new Set(data.cells.map((cell) => cell[name]))];
+      const select = form.elements[name];
+      select.append(new Option("all", ""));
+      for (const value of values) select.append(new Option(value === "-" ? "none drawn" : value, value));
+      select.parentElement.hidden = values.length < 2;
+    }
+  }
+
+  function bound(name, otherwise) {
+    const value = parseFloat(form.elements[name].value);
+    return Number.isNaN(value) ? otherwise : value;
+  }
+
+  function filter() {
+    const wanted = choices.map((name) => [name, form.elements[name].value]).filter(([, value]) => value);
+    const outcome = form.elements.outcome.value;
+    const [low, high] = [bound("low", 0), bound("high", 1)];
+    found = data.predictions.filter((each) => {
+      const cell = data.cells[each.cell];
+      // A margin of 0.99999 is written as 1.
+      const rounded = Math.round(each.margin * 1000) / 1000;
+      return wanted.every(([name, value]) => cell[name] === value)
+        && (!outcome || (outcome === "correct") === each.correct)
+        && rounded >= low && rounded <= high;
+    });
+    const order = Number(form.elements.order.value);
+    if (order) found.sort((one, other) => order * (one.margin - other.margin));
+    show(0);
+  }
+
+  function show(place) {
+    at = Math.max(0, Math.min(place, found.length - 1));
+    previous.disabled = at <= 0;
+    next.disabled = at >= found.length - 1;
+    article.replaceChildren();
+    fillList();
+    if (!found.length) {
+      count.textContent = "No prediction is like that. Change or clear the filters.";
+      return;
+    }
+    const one = found[at];
+    const said = `${(at + 1).toLocaleString("en")} of ${found.length.toLocaleString("en")}`;
+    count.textContent = `Prediction ${said}: ${one.correct ? "correct" : "wrong"}, predicted ${label(one, one.predicted)}.`;
+    article.append(...detail(one, said));
+  }
+
+  function fillList() {
+    const first = Math.floor(at / PAGE) * PAGE;
+    list.start = first + 1;
+    list.replaceChildren(...found.slice(first, first + PAGE).map((one, number) => {
+      const example = data.examples[one.example];
+      const button = make("button", one.correct ? "right" : "wrong",
+        make("span", "mark", one.correct ? "✓" : "✗"),
+        make("span", "sr", one.correct ? " correct: " : " wrong: "),
+        make("span", "snippet", example.text ? example.text.join(" / ") : `example ${example.id}`));
+      button.type = "button";
+      if (first + number === at) button.setAttribute("aria-current", "true");
+      button.addEventListener("click", () => {
+        show(first + number);
+        article.focus({ preventScroll: true });
+        if (article.getBoundingClientRect().top > innerHeight * 0.6) article.scrollIntoView();
+      });
+      return make("li", "", button);
+    }));
+  }
+
+  function label(one, number) {
+    const options = data.examples[one.example].options;
+    return options && options.length ? options[number] : data.cells[one.cell].labels[number];
+  }
+
+  function detail(one, said) {
+    const cell = data.cells[one.cell];
+    const example = data.examples[one.example];
+    const title = make("h3", "", `Prediction ${said}`, make("span", one.correct ? "badge right" : "badge wrong",
+      one.correct ? "✓ correct" : "✗ wrong"));
+    title.id = "prediction-title";
+    const seed = cell.seed === "-" ? "nothing drawn" : `seed ${cell.seed}`;
+    const inference = cell.inference === "none" ? "no prompt" : cell.inference;
+    const told = [cell.task, cell.title, inference, seed, `example ${example.id}`, `margin ${one.margin.toFixed(3)}`];
+    const text = example.text || [`The text of example ${example.id} is not in this page.`];
+    return [
+      title,
+      make("p", "told", told.join(" · ")),
+      make("h4", "", "Input"),
+      make("blockquote", example.text ? "" : "absent", ...text.map((part) => make("p", "", part))),
+      one.cut ? make("p", "hint", "The input was cut to its token limit.") : "",
+      make("h4", "", "Labels"),
+      scoreTable(one, cell),
+      ...demonstrations(one),
+    ].filter((part) => part !== "");
+  }
+
+  function scoreTable(one, cell) {
+    const top = Math.max(...one.shares.filter(Number.isFinite), 1e-9);
+    const heading = cell.claims ? "Probability" : "Score";
+    const column = (name) => Object.assign(make("th", "", name), { scope: "col" });
+    const rows = one.shares.map((share, number) => {
+      if (!Number.isFinite(share)) return null;
+      const bar = make("span", "bar");
+      bar.style.width = `${100 * Math.max(0, cell.claims ? share : share / top)}%`;
+      const track = make("span", "track", bar);
+      track.setAttribute("aria-hidden", "true");
+      const tags = [];
+      if (number === one.predicted) tags.push(make("span", "tag", "predicted"));
+      if (number === one.gold) tags.push(make("span", "tag gold", "gold"));
+      const name = make("th", "", label(one, number), ...tags);
+      name.scope = "row";
+      const value = cell.claims ? `${(100 * share).toFixed(1)} %` : share.toFixed(3);
+      const row = make("tr", number === one.predicted ? "chosen" : "", name, make("td", "value", value),
+        make("td", "wide", track), make("td", "value raw", one.scores[number].toFixed(2)));
+      return row;
+    });
+    const head = make("tr", "", column("Label"), column(heading), make("td", ""), column("Log score"));
+    const table = make("table", "scores", make("thead", "", head), make("tbody", "", ...rows));
+    table.setAttribute("aria-label", "The scores of each label");
+    return table;
+  }
+
+  function demonstrations(one) {
+    if (!one.demos.length) return [make("p", "hint", "No demonstrations.")];
+    const items = one.demos.map(([place, words, similarity, kept, nearest]) => {
+      const sentence = data.sentences[place];
+      const beside = nearest.filter((other) => other !== place).map((other) => data.sentences[other]);
+      const origin = [sentence.source, sentence.domain, `#${sentence.id}`];
+      if (similarity !== null) origin.push(`similarity ${similarity.toFixed(3)}`);
+      return make("li", kept ? "" : "dropped",
+        make("p", "demo", make("span", "tag words", data.words[words]), " ", sentence.text || `sentence ${sentence.id}`),
+        make("p", "origin", origin.filter(Boolean).join(" · ")),
+        beside.length ? make("p", "beside", make("span", "lead", beside.length > 1 ? "Nearest, one of: " : "Nearest: "),
+          beside.map((other) => other.text || `sentence ${other.id}`).join(" — ")) : "",
+        kept ? "" : make("p", "hint", "Not in the prompt: there was no room for it."));
+    });
+    const shown = make("ol", "demos", ...items);
+    shown.setAttribute("aria-label", "Demonstrations, nearest first");
+    return [make("h4", "", `Demonstrations, nearest first (${one.demos.length})`), shown];
+  }
+
+  previous.addEventListener("click", () => show(at - 1));
+  next.addEventListener("click", () => show(at + 1));
+  form.addEventListener("input", filter);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  // The fields have their first values again only after the event.
+  form.addEventListener("reset", () => setTimeout(filter));
+  browser.querySelector(".panes").addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const inList = list.contains(document.activeElement);
+    show(at + step);
+    // The button that had the focus is gone: it goes to the one of the new prediction.
+    if (inList) list.querySelector("[aria-current]").focus();
+  });
+
+  browser.hidden = false;
+  fillChoices();
+  filter();
+})();
