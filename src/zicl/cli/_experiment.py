@@ -1,4 +1,4 @@
-"""The options that describe an experiment, shared by evaluate and verify."""
+"""The options that describe an experiment, shared by evaluate, verify and study."""
 
 from __future__ import annotations
 
@@ -20,19 +20,16 @@ _SUFFIXES = (".jsonl", ".csv", ".parquet", ".jsonl.gz", ".csv.gz", ".jsonl.zst")
 
 
 @dataclass(frozen=True)
-class ExperimentChoice:
-    """What the options say; each field is an option of every command that takes an experiment."""
+class DataChoice:
+    """What every command that runs experiments is told; each field is an option."""
 
-    experiment: Annotated[Path | None, typer.Argument(help="An experiment.toml; options change what it says.")] = None
     tasks: Annotated[
         str | None, typer.Option("--tasks", help="Comma-separated; 'zicl tasks' lists them. [the paper's nine]")
     ] = None
-    methods: Annotated[str | None, typer.Option("--methods", help="Comma-separated. [those of the paper]")] = None
     inferences: Annotated[
         str | None,
         typer.Option("--inference", help="Comma-separated: channel, direct, both (the two joined). [channel,direct]"),
     ] = None
-    templates: Annotated[str | None, typer.Option("--templates", help="Comma-separated: task, none. [task]")] = None
     seeds: Annotated[str | None, typer.Option("--seeds", help="Comma-separated. [100,13,21,42,87]")] = None
     examples: Annotated[int | None, typer.Option("--examples", help="At most so many of each task. [2000]")] = None
     k: Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")] = None
@@ -50,15 +47,11 @@ class ExperimentChoice:
     threads: Annotated[int | None, typer.Option("--threads", help="CPU threads to use.")] = None
     offline: OfflineOption = False
 
-    def read(self) -> Experiment:
-        """The experiment, checked; nothing is loaded."""
-        from zicl.evaluate.experiment import read_experiment
-
+    def given(self) -> dict[str, Any]:
+        """The keys of an experiment that options set."""
         given: dict[str, Any] = {
             "tasks": _listed(self.tasks),
-            "methods": _listed(self.methods),
             "inferences": _listed(self.inferences),
-            "templates": _listed(self.templates),
             "seeds": _numbers(self.seeds),
             "examples": self.examples,
             "k": self.k,
@@ -68,24 +61,51 @@ class ExperimentChoice:
             "data": _pairs("--data", self.data),
             "train": _pairs("--train", self.train),
         }
-        experiment = read_experiment(self.experiment, {k: v for k, v in given.items() if v not in (None, {})})
+        return {name: value for name, value in given.items() if value not in (None, {})}
+
+    def placed(self, experiment: Experiment, file: Path | None) -> Experiment:
+        """The experiment of a file with its data where --data-dir says, else beside the file."""
         if self.data_dir is None:
-            return experiment if self.experiment is None else _recipe_below(experiment, self.experiment.parent)
+            return experiment if file is None else _recipe_below(experiment, file.parent)
         if not self.data_dir.is_dir():
             raise UsageError(f"--data-dir: there is no folder {self.data_dir}")
         return in_data_dir(experiment, self.data_dir)
 
-    def world(self, report: Report) -> World:
-        """The experiment with its examples read."""
-        from zicl.evaluate.world import World
-
-        experiment = self.read()
+    def begin(self) -> None:
+        """What has to be set before anything is loaded."""
         if self.offline:
             go_offline()
         if self.threads is not None:
             import torch
 
             torch.set_num_threads(self.threads)
+
+
+@dataclass(frozen=True)
+class ExperimentChoice(DataChoice):
+    """The same, for an experiment of one's own."""
+
+    experiment: Annotated[Path | None, typer.Argument(help="An experiment.toml; options change what it says.")] = None
+    methods: Annotated[str | None, typer.Option("--methods", help="Comma-separated. [those of the paper]")] = None
+    templates: Annotated[str | None, typer.Option("--templates", help="Comma-separated: task, none. [task]")] = None
+
+    def given(self) -> dict[str, Any]:
+        """The keys of an experiment that options set."""
+        more = {"methods": _listed(self.methods), "templates": _listed(self.templates)}
+        return {**super().given(), **{name: value for name, value in more.items() if value is not None}}
+
+    def read(self) -> Experiment:
+        """The experiment, checked; nothing is loaded."""
+        from zicl.evaluate.experiment import read_experiment
+
+        return self.placed(read_experiment(self.experiment, self.given()), self.experiment)
+
+    def world(self, report: Report) -> World:
+        """The experiment with its examples read."""
+        from zicl.evaluate.world import World
+
+        experiment = self.read()
+        self.begin()
         return World(experiment, offline=self.offline, report=report)
 
 

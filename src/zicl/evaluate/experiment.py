@@ -135,7 +135,7 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
     if path is not None:
         missing, form = "zicl evaluate --help shows how to do without one", "docs/EVALUATION.md shows its keys"
         table = read_toml(path, ConfigError, missing=missing, form=form)
-        _resolve_paths(table, path.parent)
+        resolve_paths(table, path.parent)
     for name, value in options.items():
         table[name] = {**table.get(name, {}), **value} if isinstance(value, dict) else value
     if table.get("task_file") and "tasks" not in table:
@@ -147,7 +147,9 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
         raise readable(error, Experiment, f"{path}: " if path else "", names) from error
 
 
-def _resolve_paths(table: dict[str, Any], folder: Path) -> None:
+def resolve_paths(table: dict[str, Any], folder: Path) -> None:
+    """Make the paths of a table count from a folder: that of the file it stands in."""
+
     def resolved(value: str) -> str:
         return str(folder / value)
 

@@ -170,7 +170,7 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object)
     differ = list(differences("", *(_identities(manifest["fingerprint"]) for manifest in (before, now))))
     for group in ("tasks", "cells"):
         for name in sorted(set(before[group]) & set(now[group])):
-            old, new = (_deciding(manifest[group][name]) for manifest in (before, now))
+            old, new = (deciding(manifest[group][name]) for manifest in (before, now))
             differ += differences(f"{name}: ", old, new)
     if differ:
         shown = "; ".join(differ[:5]) + (f"; and {len(differ) - 5} more" if len(differ) > 5 else "")
@@ -180,7 +180,7 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object)
         )
 
 
-def _deciding(entry: Mapping[str, Any]) -> dict[str, Any]:
+def deciding(entry: Mapping[str, Any]) -> dict[str, Any]:
     """What of a task or a cell decides its rows."""
     kept = {name: value for name, value in entry.items() if name not in _TOLD}
     return {**kept, "method": with_later(kept["method"])} if kept.get("method") else kept

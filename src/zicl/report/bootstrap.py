@@ -52,7 +52,7 @@ class Estimate:
 
 def correct(run: Run) -> NDArray[np.bool_]:
     """Which predictions are right."""
-    return run.gold == run.predicted
+    return np.asarray(run.gold == run.predicted)
 
 
 class Term(NamedTuple):

@@ -14,6 +14,8 @@ from zicl.exceptions import ConfigError, ModelError, StorageError
 from zicl.lm.base import LanguageModel
 from zicl.lm.heads import Head
 
+# Where the scores of a study of heads are, in its folder.
+FILE = "heads.json"
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
 

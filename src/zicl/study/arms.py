@@ -1,0 +1,79 @@
+"""The methods that studies compare: a way to find sentences and the words their labels are shown as.
+
+The same configuration has the same name in every study, so that one study can use the rows of another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from zicl.config import Labelling, Retrieval
+from zicl.evaluate.methods import METHODS, Method
+from zicl.report.style import Style, styles
+
+RETRIEVALS = {
+    "nearest": "Nearest",
+    "diverse": "Diverse nearest",
+    "physical": "Physical neighbour",
+    "domain-random": "Domain random",
+}
+WORDS = {"original": "original labels", "random-words": "random words", "synonyms": "synonyms"}
+# Two of these have names in the table of methods already.
+_TABLE = {("nearest", "original"): "naive", ("physical", "synonyms"): "z-icl"}
+# Which method of the table each looks like, and the hatching of each kind of words.
+_LIKE = {"nearest": "naive", "diverse": "diverse", "physical": "z-icl", "domain-random": "domain-random"}
+_HATCHES = {"original": "", "random-words": "..", "synonyms": "//"}
+_MARKERS = {"original": "o", "random-words": "^", "synonyms": "s"}
+
+
+def arm_name(retrieval: str, words: str) -> str:
+    """The name of a way to find sentences with labels shown as ``words``.
+
+    >>> arm_name("physical", "synonyms"), arm_name("diverse", "synonyms")
+    ('z-icl', 'diverse-synonyms')
+    """
+    return _TABLE.get((retrieval, words), f"{retrieval}-{words}")
+
+
+def arm(retrieval: str, words: str) -> Method:
+    """The method itself."""
+    name = arm_name(retrieval, words)
+    if name in METHODS:
+        return METHODS[name]
+    title = f"{RETRIEVALS[retrieval]}, {WORDS[words]}"
+    return Method(
+        title=title, retrieval=Retrieval(method=retrieval), labelling=Labelling.model_validate({"words": words})
+    )
+
+
+def arm_look(retrieval: str, words: str = "synonyms") -> Style:
+    """The colour of the way to find sentences, the hatching and marker of the words."""
+    return replace(look(_LIKE[retrieval]), hatch=_HATCHES[words], marker=_MARKERS[words])
+
+
+def look(method: str) -> Style:
+    """How a method of the table looks, here as everywhere."""
+    return styles([method])[method]
+
+
+def changed(method: Method, title: str, **changes: Any) -> Method:
+    """A method with some of its settings changed; those of a group are given as a dictionary."""
+    groups = {name: value for name, value in changes.items() if isinstance(value, dict)}
+    update: dict[str, Any] = {**changes, "title": f"{method.title}, {title}"}
+    for name, values in groups.items():
+        # A copy and not a new one: what was set is told from what is a default, such as the experiment's k.
+        update[name] = getattr(method, name).model_copy(update=values)
+    made = method.model_copy(update=update)
+    # A copy is not checked: the same settings, made anew, are.
+    Method.model_validate(made.model_dump())
+    return made
+
+
+def suffix(number: float) -> str:
+    """A number as a part of a method's name.
+
+    >>> suffix(0.03), suffix(4096)
+    ('0_03', '4096')
+    """
+    return f"{number:g}".replace(".", "_")

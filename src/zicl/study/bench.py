@@ -1,0 +1,143 @@
+"""What studies run on: their settings, the folder of their results, and models that are loaded once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from zicl._progress import Report, silent
+from zicl.corpus.store import totals
+from zicl.evaluate.examples import subsample
+from zicl.evaluate.experiment import Experiment
+from zicl.evaluate.methods import METHODS
+from zicl.evaluate.plan import Cell
+from zicl.evaluate.run import Runner
+from zicl.evaluate.store import MANIFEST
+from zicl.evaluate.world import World
+from zicl.exceptions import ConfigError
+from zicl.lm.base import LanguageModel
+from zicl.retrieve.index import Index
+from zicl.study.declare import Part, Study
+from zicl.study.heads.scores import FILE, HeadScores
+from zicl.study.settings import Settings
+
+
+def _as_it_is(experiment: Experiment) -> Experiment:
+    return experiment
+
+
+@dataclass(eq=False)
+class Bench:
+    """``placed`` says where an experiment's files are. A ``dry`` bench only counts: it writes and finds nothing."""
+
+    settings: Settings
+    folder: Path
+    placed: Callable[[Experiment], Experiment] = _as_it_is
+    offline: bool = False
+    dry: bool = False
+    report: Report = silent
+    lm: LanguageModel | None = None
+    index: Index | None = None
+    _lms: dict[Any, LanguageModel] = field(default_factory=dict)
+    _indexes: dict[Any, Index] = field(default_factory=dict)
+
+    def parts(self, study: Study) -> list[Part]:
+        """The experiments of a study, checked."""
+        parts = list(study.parts(self.settings.options(study), StudySetup(self, study)))
+        self.settings.check_parts(study, [part.name for part in parts])
+        return parts
+
+    def experiment(self, study: Study, part: Part) -> Experiment:
+        """One experiment, with its files."""
+        return self.placed(self.settings.experiment(study, part))
+
+    def world(self, experiment: Experiment) -> World:
+        """All it runs on. The examples are read first: a bad row is found before a model is loaded."""
+        scoring = experiment.scoring
+        loaded = (experiment.lm, scoring.device, scoring.dtype, scoring.batch_size)
+        corpus = None if experiment.corpus is None else experiment.corpus.model_dump_json()
+        lm, index = self.lm or self._lms.get(loaded), self.index or self._indexes.get(corpus)
+        world = World(experiment, lm=lm, index=index, offline=self.offline, report=self.report)
+        if world.index is not None:
+            self._indexes[corpus] = world.index
+        self._lms[loaded] = world.lm
+        return world
+
+    def results(self, study: Study, part: Part) -> Path:
+        """The results folder of a part."""
+        return self.folder / study.name / part.name
+
+    def others(self, own: Path) -> Iterator[Path]:
+        """The results folders of all other parts that were begun."""
+        found = sorted(path.parent for path in self.folder.glob(f"*/*/{MANIFEST}"))
+        return (path for path in found if path != own)
+
+
+@dataclass(frozen=True, eq=False)
+class StudySetup:
+    """What the experiments of a study may depend on; nothing is loaded before it is asked for."""
+
+    bench: Bench
+    study: Study
+
+    @cached_property
+    def _plain(self) -> Experiment:
+        return self.bench.experiment(self.study, Part("setup", {"no-demos": METHODS["no-demos"]}))
+
+    @property
+    def k(self) -> int:
+        """How many demonstrations there are."""
+        return self._plain.k
+
+    @property
+    def paragraphs(self) -> int:
+        """How many paragraphs the corpus has."""
+        index = self.bench.world(self._plain).index
+        if index is None:
+            raise ConfigError(f"the study {self.study.name} needs a corpus", hint="--corpus reviews.zicl")
+        return totals(index.corpus.manifest["domains"])["paragraphs"]
+
+    def heads(self, task: str | None, examples: int) -> HeadScores:
+        """The scores of the model's heads: those found before, else found on direct, nearest, gold-labelled prompts."""
+        path = self.bench.folder / self.study.name / FILE
+        if path.is_file():
+            scores = HeadScores.read(path)
+            scores.check(self.bench.world(self._plain).lm)
+            return scores
+        if self.bench.dry:
+            return _nothing(self.bench.world(self._plain).lm)
+        scores = self._find(task or self._plain.tasks[0], examples)
+        scores.write(path)
+        return scores
+
+    def _find(self, task: str, count: int) -> HeadScores:
+        """Labels that are drawn tell nothing of the answer, so the demonstrations are the nearest training examples."""
+        from zicl.study.heads.find import find_heads
+        from zicl.study.heads.mark import mark
+
+        name, report = "nearest-icl-gold", self.bench.report
+        made = self.bench.settings.experiment(self.study, Part("find", {name: METHODS[name]}))
+        world = self.bench.world(self.bench.placed(made.model_copy(update={"tasks": (task,)})))
+        pipeline = Runner(world).ensemble(Cell(task, name, "task", "direct", None)).main
+        chosen = subsample(world.training[task], count, world.tasks[task].sample_seed)
+        prompts = [mark(pipeline.prepare(example.text), pipeline.builder, example.label) for example in chosen]
+        done = 0
+
+        def advance(more: int) -> None:
+            nonlocal done
+            done += more
+            report("finding heads", done, len(prompts))
+
+        return find_heads(world.lm, prompts, task=task, progress=advance)
+
+
+def _nothing(lm: LanguageModel) -> HeadScores:
+    """Scores for counting tokens: whichever heads are silenced, a prompt is as long."""
+    from zicl.lm.heads import layout
+
+    places = layout(lm)
+    rows = ((0.0,) * places.heads,) * places.layers
+    return HeadScores(model=lm.name, identity=lm.identity, task="", prompts=1, scores=rows)

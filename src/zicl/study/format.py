@@ -1,0 +1,95 @@
+"""Format: how many demonstrations, and whether they have to be pairs of inputs and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from zicl.evaluate.methods import METHODS, Method
+from zicl.report.cells import Block
+from zicl.study.arms import changed, look
+from zicl.study.declare import Options, Part, Setup, Study
+from zicl.study.figure import Figure, Series
+from zicl.study.outcome import Outcome, points
+
+Count = Annotated[int, Field(ge=1)]
+# No limit but the model's context, which prompts always keep to.
+_UNLIMITED = {"prompt": {"tokens_all_demos": 1 << 20}}
+_SHOWN = {"z-icl": "Z-ICL", "inputs-only": "Inputs only", "icl-gold": "ICL-gold"}
+
+
+class FormatOptions(Options):
+    """``k`` are the numbers of demonstrations; ``inputs_only`` those for which inputs stand alone as well."""
+
+    k: tuple[Count, ...] = Field((1, 2, 4, 8, 16, 32, 64), min_length=1)
+    inputs_only: tuple[Count, ...] = Field((1, 2, 4, 8, 16, 32, 64), min_length=1)
+
+
+def _bases() -> dict[str, Method]:
+    ours = METHODS["z-icl"]
+    alone = changed(ours, "inputs only", labelling={"words": "none"})
+    return {"z-icl": ours, "inputs-only": alone, "icl-gold": METHODS["icl-gold"]}
+
+
+def _parts(options: FormatOptions, _: Setup) -> list[Part]:
+    counts = {"z-icl": options.k, "inputs-only": options.inputs_only, "icl-gold": options.k}
+    arms = {
+        f"{name}-k{k}": changed(base, f"k = {k}", retrieval={"k": k})
+        for name, base in _bases().items()
+        for k in counts[name]
+    }
+    return [Part("k", {"no-demos": METHODS["no-demos"], **arms}, _UNLIMITED)]
+
+
+def _figures(options: FormatOptions, outcome: Outcome) -> list[Figure]:
+    def series(block: Block) -> Sequence[Series]:
+        lines = [
+            outcome.line(block, title, look(name), {float(k): f"{name}-k{k}" for k in sorted(options.k)})
+            for name, title in _SHOWN.items()
+        ]
+        flat = dict.fromkeys([float(k) for k in sorted(options.k)], "no-demos")
+        return [*lines, outcome.line(block, "No-demos", look("no-demos"), flat)]
+
+    panels, title = outcome.panels(series), "How many demonstrations, and in which form"
+    return [Figure("format", title, "k, demonstrations", "accuracy", panels, "lines", logarithmic=True)]
+
+
+def _findings(options: FormatOptions, outcome: Outcome) -> list[str]:
+    said = []
+    for block in outcome.blocks:
+        both = [k for k in options.inputs_only if outcome.has(block, f"z-icl-k{k}", f"inputs-only-k{k}")]
+        if not both:
+            continue
+        weight = 1 / len(both)
+        pairs = {f"z-icl-k{k}": weight for k in both} | {f"inputs-only-k{k}": -weight for k in both}
+        shown = ", ".join(str(k) for k in sorted(both))
+        said.append(
+            f"{block.inference}: Z-ICL minus inputs only is {points(outcome.compare(block, pairs))} over k = {shown} "
+            f"({outcome.size(block, list(pairs))})."
+        )
+        least, most = (f"z-icl-k{k}" for k in (min(options.k), max(options.k)))
+        every = {f"z-icl-k{k}": 1 / len(options.k) for k in options.k}
+        gold = {f"icl-gold-k{k}": -1 / len(options.k) for k in options.k}
+        said.append(
+            f"{block.inference}: Z-ICL with k = {max(options.k)} minus k = {min(options.k)} is "
+            f"{points(outcome.compare(block, {most: 1, least: -1}) if most != least else None)}; over all k it is "
+            f"{points(outcome.compare(block, every | {'no-demos': -1}))} against no-demos and "
+            f"{points(outcome.compare(block, every | gold))} against ICL-gold."
+        )
+    return said
+
+
+STUDY = Study(
+    name="format",
+    title="How many demonstrations, and in which form",
+    question="How many demonstrations does Z-ICL need, and does it gain from relevant text alone or from pairs of "
+    "inputs and labels?",
+    paper="For k from 1 to 64 Z-ICL is better than no demonstrations and on par with ICL-gold; retrieved inputs "
+    "without labels are much worse.",
+    parts=_parts,
+    figures=_figures,
+    findings=_findings,
+    options=FormatOptions,
+)

@@ -1,0 +1,64 @@
+"""Labels: original words, random words and synonyms, for three ways to find sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zicl.report.cells import Block
+from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name
+from zicl.study.declare import Options, Part, Setup, Study
+from zicl.study.figure import Figure, Series
+from zicl.study.outcome import Outcome, points
+
+_WAYS = ("nearest", "diverse", "physical")
+
+
+def _parts(_: Options, __: Setup) -> list[Part]:
+    return [Part("words", {arm_name(way, words): arm(way, words) for way in _WAYS for words in WORDS})]
+
+
+def _figures(_: Options, outcome: Outcome) -> list[Figure]:
+    def series(block: Block) -> Sequence[Series]:
+        return [
+            outcome.bars(
+                block, f"{RETRIEVALS[way]}, {title}", arm_look(way, words), {RETRIEVALS[way]: arm_name(way, words)}
+            )
+            for way in _WAYS
+            for words, title in WORDS.items()
+        ]
+
+    return [Figure("labels", "What labels are shown as", "", "accuracy", outcome.panels(series))]
+
+
+def _findings(_: Options, outcome: Outcome) -> list[str]:
+    said = []
+    for block in outcome.blocks:
+        gaps = {way: {arm_name(way, "synonyms"): 1.0, arm_name(way, "original"): -1.0} for way in _WAYS}
+        each = [f"{points(outcome.compare(block, gap))} for {RETRIEVALS[way].lower()}" for way, gap in gaps.items()]
+        every = [arm_name(way, words) for way in _WAYS for words in WORDS]
+        said.append(
+            f"{block.inference}: synonyms minus original labels is {', '.join(each)} ({outcome.size(block, every)})."
+        )
+        words = {arm_name(way, "random-words"): 1 / 3 for way in _WAYS}
+        original = {arm_name(way, "original"): -1 / 3 for way in _WAYS}
+        smaller = {**gaps["nearest"], **{name: -weight for name, weight in gaps["physical"].items()}}
+        said.append(
+            f"{block.inference}: random words minus original labels is "
+            f"{points(outcome.compare(block, words | original))} over the three ways; the gain of synonyms is larger "
+            f"for nearest than for physical neighbour by {points(outcome.compare(block, smaller))}."
+        )
+    return said
+
+
+STUDY = Study(
+    name="labels",
+    title="What labels are shown as",
+    question="Does it help to show the demonstrations' labels as other words than those to be predicted, and have "
+    "these words to mean the same?",
+    paper="Random words are better than the original labels and synonyms better than random words, for all three ways "
+    "to find sentences; the gap between original labels and synonyms is largest for nearest and smallest for physical "
+    "neighbour.",
+    parts=_parts,
+    figures=_figures,
+    findings=_findings,
+)

@@ -1,0 +1,99 @@
+"""A study, read from top to bottom: its experiments into result folders, then what their rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zicl._progress import Report
+from zicl.evaluate.cost import estimate
+from zicl.evaluate.manifest import manifest
+from zicl.evaluate.plan import Shard
+from zicl.evaluate.run import Runner, evaluate
+from zicl.evaluate.store import MANIFEST, Results, check_same
+from zicl.study.bench import Bench
+from zicl.study.declare import Study
+from zicl.study.share import borrow, same_cells
+from zicl.study.tell import Told, tell
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run of a study did: rows computed, taken from another study, and there before."""
+
+    study: str
+    computed: int
+    borrowed: int
+    kept: int
+    seconds: float
+    complete: bool
+    told: Told
+
+
+def run_study(study: Study, bench: Bench, *, shard: Shard | None = None) -> Ran:
+    """Run what is missing of a study, and write what is known then."""
+    computed = borrowed = kept = 0
+    seconds, complete = 0.0, True
+    for part in bench.parts(study):
+        folder = bench.results(study, part)
+        world = bench.world(bench.experiment(study, part))
+        world.check()
+        taken = borrow(world, folder, bench.others(folder))
+        found = evaluate(world, folder, shard=shard, report=_under(f"{study.name}/{part.name}", bench.report))
+        computed, borrowed = computed + found.computed, borrowed + taken
+        kept += max(0, found.kept - taken)
+        seconds, complete = seconds + found.seconds, complete and found.complete
+    return Ran(study.name, computed, borrowed, kept, seconds, complete, tell_study(study, bench))
+
+
+def tell_study(study: Study, bench: Bench) -> Told:
+    """Figures and findings of the rows there are."""
+    return tell(study, bench.settings.options(study), bench.folder / study.name)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an experiment of a study would take; rows that another one brings are not counted twice."""
+
+    study: str
+    part: str
+    examples: int
+    tokens: int
+    seconds: float
+
+
+def costs(studies: Sequence[Study], bench: Bench, shard: Shard | None = None) -> list[Cost]:
+    """Count the forward tokens of what is still to be computed, and time some prompts of each experiment."""
+    found: list[Cost] = []
+    before: list[dict[str, object]] = []
+    for study in studies:
+        for part in bench.parts(study):
+            world = bench.world(bench.experiment(study, part))
+            plan, folder = manifest(world), bench.results(study, part)
+            done = _done(folder, plan)
+            shared = {name for other in before for name in same_cells(plan, other)}
+            done |= {(name, each.id) for name in shared for each in world.examples[name.split("/")[0]]}
+            cost = estimate(Runner(world), done, shard)
+            found.append(
+                Cost(study.name, part.name, sum(cost.examples.values()), sum(cost.tokens.values()), cost.seconds)
+            )
+            before.append(plan)
+    return found
+
+
+def _done(folder: Path, plan: dict[str, object]) -> set[tuple[str, str]]:
+    if not (folder / MANIFEST).is_file():
+        return set()
+    stored = Results.open(folder)
+    check_same(stored.manifest, plan, folder)
+    return stored.done()
+
+
+def _under(name: str, report: Report) -> Report:
+    """A report whose stages are those of one experiment."""
+
+    def named(stage: str, done: float, total: float | None = None, note: str = "") -> None:
+        report(f"{name}: {stage}", done, total, note)
+
+    return named

@@ -1,0 +1,50 @@
+"""What a study's folder says to people and to the report: figures, and findings computed from the rows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from zicl._files import write_json
+from zicl.evaluate.store import MANIFEST, ROWS
+from zicl.report.collect import collect
+from zicl.study.declare import Options, Study
+from zicl.study.draw import draw
+from zicl.study.figure import Drawn, Figure
+from zicl.study.outcome import Outcome
+
+FILE = "study.json"
+
+
+@dataclass(frozen=True)
+class Told:
+    """A study as its ``study.json`` has it."""
+
+    name: str
+    title: str
+    question: str
+    paper: str
+    findings: tuple[str, ...]
+    figures: tuple[Drawn, ...]
+
+
+def tell(study: Study, options: Options, folder: Path) -> Told:
+    """Draw a study's figures and write its findings, from the rows its folder holds."""
+    parts = [path for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file() and (path / ROWS).is_dir()]
+    findings: tuple[str, ...] = ()
+    figures: tuple[Drawn, ...] = ()
+    if parts:
+        outcome = Outcome(collect(parts), folder)
+        made = [_drawn(each, folder) for each in study.figures(options, outcome)]
+        figures = tuple(each for each in made if each is not None)
+        findings = tuple(study.findings(options, outcome))
+    told = Told(study.name, study.title, study.question, study.paper, findings, figures)
+    write_json(folder / FILE, asdict(told))
+    return told
+
+
+def _drawn(figure: Figure | Drawn, folder: Path) -> Drawn | None:
+    if isinstance(figure, Drawn):
+        return figure
+    written = draw(figure, folder)
+    return Drawn(written[0].name, figure.title, figure.alt) if written else None

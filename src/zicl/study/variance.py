@@ -1,0 +1,71 @@
+"""How much accuracy varies over draws of labels, apart from draws of sentences: a crossed design."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl._random import rng
+from zicl.report.bootstrap import DRAWS, Estimate
+from zicl.report.cells import Cell, common_seeds
+
+Right = NDArray[np.float64]
+
+
+class Spreads(NamedTuple):
+    """Standard deviations of accuracy, in points: over draws of labels, over draws of sentences, and the difference."""
+
+    labels: Estimate
+    sentences: Estimate
+    difference: Estimate
+
+
+def spreads(tasks: Sequence[Sequence[Cell]]) -> Spreads | None:
+    """For each task a method a draw of labels, with a run a draw of sentences; None with fewer than two of either.
+
+    Examples are drawn anew for the intervals; the draws of labels and sentences are too few for that.
+    """
+    tables = [table for cells in tasks if (table := _table(cells)) is not None]
+    if not tables:
+        return None
+    found = _both(tables)
+    resampled = [
+        _both([table[:, :, rng(0, draw, number, "variance").integers(table.shape[2], size=table.shape[2])]
+               for number, table in enumerate(tables)])
+        for draw in range(DRAWS)
+    ]  # fmt: skip
+    labels, sentences = (np.array(values) for values in zip(*resampled, strict=True))
+    return Spreads(
+        _estimate(found[0], labels),
+        _estimate(found[1], sentences),
+        _estimate(found[0] - found[1], labels - sentences),
+    )
+
+
+def _table(cells: Sequence[Cell]) -> Right | None:
+    """Which predictions are right, (draws of labels, seeds, examples)."""
+    seeds = common_seeds([[run.seed for run in cell.runs] for cell in cells])
+    if len(cells) < 2 or len(seeds) < 2:
+        return None
+    runs = [[next(run for run in cell.runs if run.seed == seed) for seed in seeds] for cell in cells]
+    shared = reduce(np.intersect1d, [run.examples for row in runs for run in row])
+    right = [[(run.gold == run.predicted)[np.searchsorted(run.examples, shared)] for run in row] for row in runs]
+    return np.array(right, dtype=np.float64) if len(shared) else None
+
+
+def _both(tables: Sequence[Right]) -> tuple[float, float]:
+    """The two deviations; variances are averaged over tasks and over the draws of the other kind."""
+    scores = [100 * table.mean(axis=2) for table in tables]
+    labels, sentences = (
+        np.sqrt(np.mean([np.var(each, axis=axis, ddof=1).mean() for each in scores])) for axis in (0, 1)
+    )
+    return float(labels), float(sentences)
+
+
+def _estimate(value: float, drawn: Right) -> Estimate:
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Estimate(value, min(float(low), value), max(float(high), value), float("nan"))

@@ -1,0 +1,151 @@
+"""Every study from its experiments to its figures and findings, on a tiny model."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from zicl.evaluate.methods import METHODS
+from zicl.evaluate.store import Results
+from zicl.evaluate.verify import verify
+from zicl.exceptions import UnknownNameError
+from zicl.identical import INPUT_ITSELF
+from zicl.study.run import costs, run_study
+from zicl.study.studies import ALL, NAMES, STUDIES, get_studies
+
+INTERVAL = re.compile(r"\[[+-]?\d+\.\d, [+-]?\d+\.\d\]")
+PARTS = {
+    "copying": {"icl", "identical"},
+    "labels": {"words"},
+    "retrieval": {"methods", "sweep"},
+    "heads": {"arms", "random", "sweep"},
+    "coverage": {"domains"},
+    "corpus-size": {"shares"},
+    "format": {"k"},
+    "order": {"orders", "variance"},
+}
+
+
+@pytest.fixture
+def english(monkeypatch):
+    """A few words in the place of WordNet's, which tests do not fetch."""
+    words = ["anchor", "basket", "candle", "dolphin", "engine"]
+    monkeypatch.setattr("zicl.assemble.random_unigrams", lambda **_: words)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_from_experiments_to_findings(name, bench, english):
+    study = STUDIES.get(name)
+    ran = run_study(study, bench)
+    folder = bench.folder / name
+    assert ran.complete
+    assert ran.computed > 0
+    assert {path.parent.name for path in folder.glob("*/manifest.json")} == PARTS[name]
+    told = json.loads((folder / "study.json").read_text())
+    assert told["name"] == name
+    assert told["question"].endswith("?")
+    assert len(told["findings"]) == 2 * (2 if name == "heads" else 1)
+    for line in told["findings"]:
+        assert INTERVAL.search(line), line
+        assert "not known" not in line
+    assert told["figures"]
+    for figure in told["figures"]:
+        assert (folder / figure["file"]).is_file()
+        assert (folder / figure["file"]).with_suffix(".png").is_file()
+        assert figure["alt"]
+    again = run_study(study, bench)
+    assert (again.computed, again.kept) == (0, ran.computed)
+    assert again.told == ran.told
+
+
+def test_no_method_stands_in_two_parts_and_names_are_of_one_configuration(bench):
+    seen = {}
+    for study in get_studies(ALL):
+        own = [name for part in bench.parts(study) for name in part.arms]
+        assert len(own) == len(set(own)), study.name
+        if study.name == "format":
+            continue
+        for part in bench.parts(study):
+            for name, method in part.arms.items():
+                assert seen.setdefault(name, method) == method
+                assert METHODS.get(name, method) == method
+
+
+def test_studies_share_the_rows_that_are_the_same(bench, english):
+    first = run_study(STUDIES.get("labels"), bench)
+    second = run_study(STUDIES.get("order"), bench)
+    assert (first.borrowed, second.borrowed) == (0, 2 * 2 * 6)
+    rows = Results.open(bench.folder / "order" / "orders").table().to_pylist()
+    assert len(rows) == len({(row["method"], row["seed"], row["example"]) for row in rows}) == 6 * 2 * 6
+    origin = Results.open(bench.folder / "labels" / "words").table().to_pylist()
+    assert [row for row in rows if row["method"] == "naive"] == [row for row in origin if row["method"] == "naive"]
+    again = run_study(STUDIES.get("order"), bench)
+    assert (again.computed, again.borrowed) == (0, 0)
+
+
+def test_rows_of_another_corpus_are_not_shared(bench, index, english):
+    run_study(STUDIES.get("labels"), bench)
+    bench.index = index
+    assert run_study(STUDIES.get("order"), bench).borrowed == 0
+
+
+def test_the_rows_of_a_study_can_be_scored_again(bench, english):
+    study = STUDIES.get("heads")
+    run_study(study, bench)
+    for part in bench.parts(study):
+        world = bench.world(bench.experiment(study, part))
+        checked = verify(world, Results.open(bench.results(study, part)), sample=12)
+        assert all(item.agrees for item in checked)
+
+
+def test_silenced_heads_change_scores_and_the_same_ones_in_every_arm(bench):
+    study = STUDIES.get("heads")
+    run_study(study, bench)
+    parts = {part.name: part for part in bench.parts(study)}
+    heads = {arm.silenced for name, arm in parts["arms"].arms.items() if "-silent-" in name}
+    assert len(heads) == 1
+    assert len(next(iter(heads))) == 2
+    rows = Results.open(bench.folder / "heads" / "arms").table().to_pylist()
+    by_name = {(r["method"], r["inference"], r["seed"], r["example"]): r for r in rows}
+    differ = 0
+    for (method, *rest), row in by_name.items():
+        if "-silent-" not in method:
+            other = by_name[f"{method}-silent-2", *rest]
+            assert row["prompt_hash"] == other["prompt_hash"]
+            differ += row["log_likelihoods"] != other["log_likelihoods"]
+    assert differ > 0.9 * len(rows) / 2
+
+
+def test_the_copied_label_is_counted(bench):
+    ran = run_study(STUDIES.get("copying"), bench)
+    rows = Results.open(bench.folder / "copying" / "identical").table().to_pylist()
+    assert all(INPUT_ITSELF in row["demos"] for row in rows)
+    share = 100 * sum(row["predicted"] == row["identical"] for row in rows) / len(rows)
+    assert f"is predicted in {share:.1f} %" in ran.told.findings[1]
+    wrong = [row for row in rows if row["method"].endswith("-incorrect")]
+    share = 100 * sum(row["predicted"] == row["identical"] for row in wrong) / len(wrong)
+    assert f"{share:.1f} % [" in ran.told.findings[1].partition("is correct, ")[2]
+
+
+def test_a_share_without_room_for_the_demonstrations_is_left_out(bench):
+    (part,) = bench.parts(STUDIES.get("corpus-size"))
+    assert set(part.arms) == {"no-demos", "z-icl", "z-icl-share-0_8"}
+
+
+def test_a_dry_run_counts_shared_rows_once_and_writes_nothing(bench, english):
+    bench.dry = True
+    both = costs([STUDIES.get("labels"), STUDIES.get("order")], bench)
+    alone = costs([STUDIES.get("order")], bench)
+    assert not bench.folder.exists()
+    assert [cost.part for cost in both] == ["words", "orders", "variance"]
+    assert both[1].examples == alone[0].examples - 2 * 2 * 6
+    assert all(cost.tokens > 0 for cost in both)
+    assert costs([STUDIES.get("heads")], bench)
+
+
+def test_all_studies_by_name():
+    assert [study.name for study in get_studies(ALL)] == list(NAMES)
+    with pytest.raises(UnknownNameError, match="unknown study 'copy'"):
+        get_studies("copy")
