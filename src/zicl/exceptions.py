@@ -21,7 +21,9 @@
     │   ├── ModelNotFoundError
     │   ├── OfflineError        the network would be needed, and was ruled out
     │   ├── DownloadError       fetching failed or the hash is wrong (may be retried)
-    │   └── LicenceError        a licence that has to be accepted first
+    │   ├── LicenceError        a licence that has to be accepted first
+    │   ├── ServerError         an inference server that fails, or cannot give log-likelihoods
+    │   └── BudgetError         the most that may be spent is reached; what was answered is kept
     └── StorageError            full disk, read-only folder, a target that exists
 
 The message says what was wrong and what was expected; ``hint`` says what to do.
@@ -135,6 +137,20 @@ class DownloadError(ModelError):
 
 class LicenceError(ModelError):
     """A licence that has to be accepted first."""
+
+
+class ServerError(ModelError):
+    """An inference server fails, or cannot give log-likelihoods; ``status`` is HTTP's, where it was ``reached``."""
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, status: int | None = None, reached: bool = True
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status, self.reached = status, reached
+
+
+class BudgetError(ModelError):
+    """The most that may be spent is reached; what was answered is kept."""
 
 
 class StorageError(ZICLError):

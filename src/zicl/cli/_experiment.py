@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zicl.cli._options import OfflineOption, go_offline
+from zicl.cli._remote import RemoteChoice
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _SUFFIXES = (".jsonl", ".csv", ".parquet", ".jsonl.gz", ".csv.gz", ".jsonl.zst")
 
 
 @dataclass(frozen=True)
-class DataChoice:
+class DataChoice(RemoteChoice):
     """What every command that runs experiments is told; each field is an option."""
 
     tasks: Annotated[
@@ -36,7 +37,9 @@ class DataChoice:
     corpus: Annotated[str | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")] = (
         None
     )
-    lm: Annotated[str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder or gguf:FILE.")] = None
+    lm: Annotated[
+        str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder, gguf:FILE or http://HOST/v1#ID.")
+    ] = None
     data: Annotated[list[str] | None, typer.Option("--data", help="TASK=FILE of test examples.")] = None
     train: Annotated[list[str] | None, typer.Option("--train", help="TASK=FILE of training examples.")] = None
     data_dir: Annotated[
@@ -106,7 +109,8 @@ class ExperimentChoice(DataChoice):
 
         experiment = self.read()
         self.begin()
-        return World(experiment, offline=self.offline, report=report)
+        lm = self.language_model(experiment.lm, offline=self.offline)
+        return World(experiment, lm=None if isinstance(lm, str) else lm, offline=self.offline, report=report)
 
 
 def in_data_dir(experiment: Experiment, folder: Path) -> Experiment:

@@ -6,17 +6,19 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
 from zicl._progress import Report, silent
-from zicl.exceptions import UsageError
+from zicl.cli._remote import REMOTE, RemoteChoice
+from zicl.exceptions import ModelError, UsageError
 
 if TYPE_CHECKING:
     from zicl.classify import ZICLClassifier
     from zicl.demos.labels import Labels
     from zicl.distill.classifier import DistilledClassifier
+    from zicl.lm.base import LanguageModel
 
 CorpusOption = Annotated[Path | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")]
 WithOption = Annotated[Path | None, typer.Option("--with", help="A saved classifier; its settings are used.")]
@@ -27,7 +29,9 @@ LabelsOption = Annotated[
     ),
 ]
 SynonymsOption = Annotated[list[str] | None, typer.Option("--synonyms", help="LABEL=SYNONYM, as often as needed.")]
-LMOption = Annotated[str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder or gguf:FILE. [smollm2-135m]")]
+LMOption = Annotated[
+    str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder, gguf:FILE or http://HOST/v1#ID. [smollm2-135m]")
+]
 MethodOption = Annotated[str | None, typer.Option("--method", help="z-icl, naive, random-inputs or no-demos. [z-icl]")]
 RetrievalOption = Annotated[
     str | None,
@@ -67,7 +71,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard outpu
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(RemoteChoice):
     """What the shared options say; each field is an option of every command that takes a choice."""
 
     corpus: CorpusOption = None
@@ -122,7 +126,7 @@ class Choice:
         if self.offline:
             go_offline()
         if self.saved is not None:
-            others = ("corpus", "saved", "lm", "offline")
+            others = ("corpus", "saved", "lm", "offline", "opened", *REMOTE)
             own = [field.name for field in fields(self) if field.name not in others]
             given = [name.replace("settings", "set") for name in own if getattr(self, name) not in (None, [])]
             if given:
@@ -132,8 +136,26 @@ class Choice:
                 )
             from zicl.artefact import load
 
-            return load(self.saved, index=self.corpus, lm=self.lm, offline=self.offline)
+            return load(self.saved, index=self.corpus, lm=self._saved_lm(self.saved), offline=self.offline)
         return self._new().fit(self._fit_texts(texts, columns or {}), report=report)
+
+    def _saved_lm(self, saved: Path) -> str | LanguageModel | None:
+        """The model to use in place of the saved one; a saved one behind a server is opened with these options."""
+        if self.lm is not None:
+            return self.language_model(self.lm, offline=self.offline)
+        if not any(getattr(self, name) not in (None, False) for name in REMOTE):
+            return None
+        from zicl._files import read_json
+        from zicl._folder import CLASSIFIER
+
+        note = (read_json(saved / CLASSIFIER) if (saved / CLASSIFIER).is_file() else {}).get("lm") or {}
+        lm = self.language_model(str(note.get("name")), offline=self.offline)
+        if not isinstance(lm, str) and lm.identity != note["identity"]:
+            raise ModelError(
+                f"the model at {lm.name} is not the one {saved.name} was saved with",
+                hint="its name, its tokenizer or the way it is asked changed: name it with --lm to use it knowingly",
+            )
+        return lm
 
     def _fit_texts(self, texts: Callable[[], Sequence[str]] | None, columns: Mapping[str, Any]) -> Sequence[str] | None:
         if self.fit is None:
@@ -156,7 +178,7 @@ class Choice:
         return ZICLClassifier(
             self.corpus,
             int(self.labels) if self.labels.isdecimal() else parse_labels(self.labels, self.synonyms),
-            self.lm or DEFAULT_LM,
+            self.language_model(self.lm or DEFAULT_LM, offline=self.offline),
             method=self.method or "z-icl",
             seed=self.seed or 0,
             offline=self.offline,
@@ -228,11 +250,19 @@ def takes(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "choice"]
-        shared = list(inspect.signature(kind, eval_str=True).parameters.values())
+        # Each name in the module that writes it: a choice may extend one of another module.
+        hints = get_type_hints(kind, include_extras=True)
+        shared = [p.replace(annotation=hints[p.name]) for p in inspect.signature(kind).parameters.values()]
+        # Few need the options of servers: they come last.
+        shared.sort(key=lambda parameter: parameter.name in REMOTE)
 
         def run(**values: Any) -> None:
             choice = kind(**{p.name: values.pop(p.name) for p in shared})
-            command(choice=choice, **values)
+            try:
+                command(choice=choice, **values)
+            finally:
+                if isinstance(choice, RemoteChoice):
+                    choice.finish()
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *shared)]
         cast(Any, run).__signature__ = inspect.Signature(parameters)

@@ -10,6 +10,7 @@ import typer
 
 from zicl.cli._options import JsonOption, OfflineOption, go_offline
 from zicl.cli._progress import bars, say
+from zicl.cli._remote import TokenizerOption
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -51,11 +52,12 @@ def pull(
 
 @app.command()
 def info(
-    name: Annotated[str, typer.Argument(help="A catalog name, hf:ID, folder or gguf:FILE.")],
+    name: Annotated[str, typer.Argument(help="A catalog name, hf:ID, folder, gguf:FILE or http://HOST/v1#ID.")],
+    tokenizer: TokenizerOption = None,
     offline: OfflineOption = False,
     json_output: JsonOption = False,
 ) -> None:
-    """What a language model or a catalog entry is; a language model is loaded to tell."""
+    """What a language model or a catalog entry is; a language model is loaded, a server is asked, to tell."""
     from zicl.catalog import catalog
 
     if offline:
@@ -68,21 +70,28 @@ def info(
             for key in ("name", "kind", "title", "licence", "megabytes", "here", "packages", "sha256")
         }
     if asset is None or (asset.kind == "lm" and asset.here):
-        from zicl.lm.load import load_lm
-
-        lm = load_lm(name, offline=offline)
-        parameters = sum(p.numel() for p in lm.forward.model.parameters())
-        facts |= {
-            "architecture": type(lm.forward.model).__name__,
-            "parameters": parameters,
-            "context": lm.context,
-            "beginning-of-sequence token": "added" if lm.adds_bos else "none",
-            "scoring": "packed trees" if lm.reads_trees else "plain, one forward pass a label",
-            "identity": lm.identity,
-        }
+        facts |= _lm_facts(name, tokenizer, offline=offline)
     if json_output:
         typer.echo(json.dumps(facts, indent=2))
         return
     for key, value in facts.items():
         shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
         typer.echo(f"{key}: {', '.join(value) if isinstance(value, tuple) else shown}")
+
+
+def _lm_facts(name: str, tokenizer: str | None, *, offline: bool) -> dict[str, object]:
+    from zicl.lm.hf import HFLanguageModel
+    from zicl.lm.http.settings import RemoteSettings
+    from zicl.lm.load import load_lm
+
+    # Only the words of the probe are sent, which are zicl's own.
+    lm = load_lm(name, offline=offline, remote=RemoteSettings(allow_text=True, tokenizer=tokenizer))
+    facts: dict[str, object] = {"scoring": getattr(lm, "way", "")}
+    if isinstance(lm, HFLanguageModel):
+        facts = {
+            "architecture": type(lm.forward.model).__name__,
+            "parameters": sum(p.numel() for p in lm.forward.model.parameters()),
+            "scoring": "packed trees" if lm.reads_trees else "plain, one forward pass a label",
+        }
+    bos = "added" if lm.adds_bos else "none"
+    return facts | {"context": lm.context, "beginning-of-sequence token": bos, "identity": lm.identity}

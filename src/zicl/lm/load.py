@@ -1,4 +1,4 @@
-"""From a name to a language model: catalog, hub id, folder or GGUF file."""
+"""From a name to a language model: catalog, hub id, folder, GGUF file or the address of a server."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from zicl._progress import Report, silent
 from zicl._quiet import quiet
 from zicl.catalog import catalog, find_asset
 from zicl.exceptions import ConfigError, ModelError, ModelNotFoundError, OfflineError
+from zicl.lm.base import LanguageModel
 from zicl.lm.gguf import converted, read_note
 from zicl.lm.hf import HFLanguageModel
+from zicl.lm.http.address import is_remote
+from zicl.lm.http.settings import RemoteSettings
 from zicl.lm.pages import use_large_pages
+from zicl.lm.tokenizer import PlainTokenizer
 
 DEFAULT_LM = "smollm2-135m"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -31,16 +35,36 @@ def load_lm(
     dtype: str = "float32",
     batch_size: int = 8,
     offline: bool = False,
+    remote: RemoteSettings | None = None,
+    report: Report = silent,
+) -> LanguageModel:
+    """Load ``spec``: a catalog name, ``hf:ID`` or ``hf:ID@REVISION``, a folder, ``gguf:FILE``, ``http://HOST/v1#ID``.
+
+    ``remote`` says how a model behind a server is asked; where a model is loaded here, the other settings count.
+    """
+    if is_remote(spec):
+        from functools import partial
+
+        from zicl.lm.http.open import open_remote
+
+        return open_remote(spec, remote, offline=offline, load_tokenizer=partial(load_tokenizer, offline=offline))
+    return load_local(spec, device=device, dtype=dtype, batch_size=batch_size, offline=offline, report=report)
+
+
+def load_local(
+    spec: str = DEFAULT_LM,
+    *,
+    device: str = "auto",
+    dtype: str = "float32",
+    batch_size: int = 8,
+    offline: bool = False,
     report: Report = silent,
 ) -> HFLanguageModel:
-    """Load ``spec``: a catalog name, ``hf:ID`` or ``hf:ID@REVISION``, a folder, ``gguf:FILE``."""
+    """Load a model that runs in this process."""
     if dtype not in DTYPES:
         raise ConfigError(f"unknown dtype {dtype!r}", hint=f"expected one of: {', '.join(DTYPES)}")
-    place, _, revision = resolve(spec, offline=offline, report=report).partition("@")
+    place, options = _place(spec, offline=offline, report=report)
     local = Path(place).is_dir()
-    options: dict[str, Any] = {"local_files_only": offline or local, "trust_remote_code": False}
-    if revision:
-        options["revision"] = revision
     # A download from the hub shows its own progress; nothing else needs to be seen.
     with quiet() if options["local_files_only"] else contextlib.nullcontext():
         tokenizer = _load_tokenizer(spec, place, options)
@@ -66,6 +90,20 @@ def load_lm(
     )
 
 
+def load_tokenizer(spec: str, *, offline: bool = False) -> PlainTokenizer:
+    """The tokenizer of a model alone; takes the names that ``load_lm`` takes."""
+    place, options = _place(spec, offline=offline, report=silent)
+    with quiet():
+        return PlainTokenizer(_load_tokenizer(spec, place, options), spec)
+
+
+def _place(spec: str, *, offline: bool, report: Report) -> tuple[str, dict[str, Any]]:
+    """The folder or hub id behind a name, and how transformers is to load from there."""
+    place, _, revision = resolve(spec, offline=offline, report=report).partition("@")
+    options: dict[str, Any] = {"local_files_only": offline or Path(place).is_dir(), "trust_remote_code": False}
+    return place, {**options, "revision": revision} if revision else options
+
+
 def resolve(spec: str, *, offline: bool = False, report: Report = silent) -> str:
     """The folder or hub id behind a name; fetches and converts if need be."""
     if spec.startswith("gguf:") or spec.endswith(".gguf"):
@@ -82,7 +120,7 @@ def resolve(spec: str, *, offline: bool = False, report: Report = silent) -> str
         raise ModelNotFoundError(
             f"there is no language model {spec!r}",
             hint=f"name a catalog model ({', '.join(n for n, a in catalog().items() if a.kind == 'lm')}), "
-            "a folder, hf:OWNER/NAME, or gguf:FILE",
+            "a folder, hf:OWNER/NAME, gguf:FILE, or the address of a server: http://HOST:PORT/v1#NAME",
         )
     return spec
 

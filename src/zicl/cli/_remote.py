@@ -1,0 +1,84 @@
+"""The options for a language model behind a server, and the model they describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zicl.cli._progress import say
+from zicl.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from zicl.lm.base import LanguageModel
+
+TokenizerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer", help="The tokenizer of a model behind a server: catalog name, hf:ID, folder. [its own]"
+    ),
+]
+
+
+@dataclass(frozen=True)
+class RemoteChoice:
+    """What the options for a model behind a server say."""
+
+    allow_remote_text: Annotated[
+        bool, typer.Option("--allow-remote-text", help="Corpus sentences and texts may be sent to the model's server.")
+    ] = False
+    tokenizer: TokenizerOption = None
+    context: Annotated[
+        int | None, typer.Option("--context", help="Tokens of the longest prompt, for servers that do not tell.")
+    ] = None
+    requests: Annotated[int | None, typer.Option("--requests", help="Requests to a server at once. [8]")] = None
+    price_in: Annotated[
+        float | None, typer.Option("--price-in", help="Price of a million tokens sent to a server.")
+    ] = None
+    price_out: Annotated[
+        float | None,
+        typer.Option("--price-out", help="Price of a million tokens it writes; one a request is asked for."),
+    ] = None
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", help="Stop before this is spent; the same command goes on later.")
+    ] = None
+    opened: list[Any] = field(init=False, default_factory=list, repr=False, compare=False)
+
+    def language_model(self, spec: str, *, offline: bool) -> str | LanguageModel:
+        """The model at an address, opened as the options say; any other name as it is."""
+        from zicl.lm.http.address import is_remote
+
+        given = {name: getattr(self, name) for name in REMOTE if getattr(self, name) not in (None, False)}
+        if not is_remote(spec):
+            if given:
+                raise UsageError(
+                    f"--{next(iter(given)).replace('_', '-')} is for a model behind a server, and {spec} is none",
+                    hint="leave it out, or name one: --lm http://HOST:PORT/v1#MODEL",
+                )
+            return spec
+        from pydantic import ValidationError
+
+        from zicl._validation import readable
+        from zicl.lm.http.settings import RemoteSettings
+        from zicl.lm.load import load_lm
+
+        allow = {"allow_text": given.pop("allow_remote_text", False)}
+        try:
+            settings = RemoteSettings(**allow, **given)
+        except ValidationError as error:
+            raise readable(error, RemoteSettings) from error
+        lm = load_lm(spec, offline=offline, remote=settings)
+        self.opened.append(lm)
+        return lm
+
+    def finish(self) -> None:
+        """Say what the servers were asked and paid for, and close the connections."""
+        for lm in self.opened:
+            say(f"{lm.name}: {lm.spent}")
+            lm.close()
+        self.opened.clear()
+
+
+# The names of the options.
+REMOTE = tuple(option.name for option in fields(RemoteChoice) if option.init)

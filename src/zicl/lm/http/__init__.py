@@ -1,0 +1,1 @@
+"""A language model behind an inference server: asked for log-likelihoods, checked, remembered."""

@@ -1,0 +1,216 @@
+"""Requests that come back: JSON over HTTP with time limits, retries and a meter."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zicl._random import rng
+from zicl.exceptions import ModelError, ServerError
+from zicl.lm.http.address import Address
+from zicl.lm.http.retry import PASSING, PATIENCE, delay, retry_after
+from zicl.lm.http.secret import FALLBACK, VARIABLE, Secret
+from zicl.lm.http.settings import RemoteSettings
+from zicl.lm.http.spend import Meter
+
+if TYPE_CHECKING:
+    from httpx import Client as HTTPClient
+
+# An answer about one prompt is a few hundred kilobytes at most.
+_LARGEST = 256 << 20
+_CONNECT = 10.0
+_SHOWN = 300
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """What went wrong in one attempt, and how long the server asked to be left alone."""
+
+    message: str
+    asked: float | None = None
+    status: int | None = None
+
+
+class Client:
+    """Speaks with one server, from any number of threads."""
+
+    def __init__(
+        self,
+        address: Address,
+        settings: RemoteSettings,
+        secret: Secret,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        httpx = _httpx()
+        self.address, self.settings = address, settings
+        self.meter = Meter(settings.price_in, settings.price_out, settings.max_cost)
+        self._secret, self._sleep, self._clock = secret, sleep, clock
+        self._attempts = settings.attempts
+        self._http: HTTPClient = httpx.Client(
+            headers={**secret.headers(), "User-Agent": "zicl"},
+            timeout=httpx.Timeout(settings.timeout, connect=min(_CONNECT, settings.timeout), pool=None),
+            limits=httpx.Limits(max_connections=settings.requests, max_keepalive_connections=settings.requests),
+            # A proxy would carry what is said on this machine out of it. Redirects are not followed: they would
+            # carry text and key to an address nobody agreed to.
+            trust_env=not address.loopback,
+            # Certificates are read only where they are looked at, which takes a while.
+            verify=address.encrypted,
+            follow_redirects=False,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    @contextmanager
+    def hurried(self, attempts: int = 3) -> Iterator[None]:
+        """Within the block fewer attempts are made: some servers say "internal error" where they mean "never"."""
+        self._attempts = min(attempts, self.settings.attempts)
+        try:
+            yield
+        finally:
+            self._attempts = self.settings.attempts
+
+    def get(self, url: str) -> Any:
+        """Fetch JSON."""
+        return self._asked("GET", url, None, 0)
+
+    def post(self, url: str, body: Mapping[str, Any], *, tokens: int = 0) -> Any:
+        """Send JSON and read the answer; ``tokens`` of prompt are paid for."""
+        return self._asked("POST", url, body, tokens)
+
+    def _asked(self, method: str, url: str, body: Mapping[str, Any] | None, tokens: int) -> Any:
+        content, attempts = b"" if body is None else json.dumps(body).encode(), self._attempts
+        for attempt in range(attempts):
+            answer = self._once(method, url, content, tokens)
+            if not isinstance(answer, _Fault):
+                return answer
+            if (answer.asked or 0.0) > PATIENCE:
+                raise ServerError(
+                    f"{self.address.host} asks to be left alone for {answer.asked:.0f} seconds: {answer.message}",
+                    hint="try again then; what was answered so far is kept",
+                    status=answer.status,
+                )
+            if attempt + 1 < attempts:
+                draw = rng(0, "retry", hashlib.sha256(content).hexdigest(), attempt)
+                self._sleep(delay(attempt, float(draw.random()), answer.asked))
+        raise ServerError(
+            f"{self.address.host} did not answer in {attempts} attempts; at last: {answer.message}",
+            hint="see the server's own log; what was answered so far is kept, and asked for only once",
+            status=answer.status,
+            reached=answer.status is not None,
+        )
+
+    def _once(self, method: str, url: str, content: bytes, tokens: int) -> Any:
+        """One attempt: the answer, or a fault that may pass. What will not pass is raised."""
+        httpx = _httpx()
+        aside = self.meter.set_aside(tokens, 1) if tokens else 0.0
+        try:
+            status, headers, raw = self._exchange(method, url, content)
+        except httpx.ConnectError as error:
+            self.meter.refused(aside)
+            return _Fault(f"no connection ({_first_line(str(error))})")
+        except httpx.TimeoutException:
+            self.meter.lost(aside)
+            return _Fault(f"no answer within {self.settings.timeout:g} seconds")
+        except httpx.TransportError as error:
+            self.meter.lost(aside)
+            return _Fault(f"the connection broke ({_first_line(str(error)) or type(error).__name__})")
+        if status != 200:
+            self.meter.refused(aside)
+            return self._refusal(status, headers, raw, url)
+        try:
+            answer = json.loads(raw)
+        except ValueError:
+            self.meter.lost(aside)
+            return _Fault("what came is not JSON")
+        if tokens:
+            self.meter.answered(aside, *_used(answer, tokens))
+        return answer
+
+    def _exchange(self, method: str, url: str, content: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Send and read to the end. The library's limit is for each read; this one is for the whole."""
+        httpx = _httpx()
+        end, parts, size = self._clock() + self.settings.timeout, [], 0
+        headers = {"Content-Type": "application/json"} if content else {}
+        with self._http.stream(method, url, content=content or None, headers=headers) as response:
+            for part in response.iter_bytes():
+                parts.append(part)
+                size += len(part)
+                if self._clock() > end:
+                    raise httpx.ReadTimeout("the answer takes too long")
+                if size > _LARGEST:
+                    raise ServerError(
+                        f"{self.address.host} sent more than {_LARGEST >> 20} MiB in one answer",
+                        hint="this is not an inference server's answer: check the address",
+                    )
+        return response.status_code, response.headers, b"".join(parts)
+
+    def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes, url: str) -> _Fault:
+        said = self._secret.hide(_said(raw))[:_SHOWN]
+        message = f"{status}: {said}" if said else str(status)
+        used_up = status == 429 and "insufficient_quota" in said
+        if status in PASSING and not used_up:
+            return _Fault(message, retry_after(headers.get("retry-after")), status)
+        if status in (401, 403):
+            state = "was not accepted" if self._secret else "is needed"
+            raise ServerError(
+                f"{self.address.host} refuses: a key {state} ({message})",
+                hint=f"set {VARIABLE} in the environment ({FALLBACK} is read too, for https and loopback addresses)",
+                status=status,
+            )
+        if 300 <= status < 400:
+            raise ServerError(
+                f"{self.address.host} points elsewhere ({status})",
+                hint="give the address it points to; redirects are not followed, for they would carry text along",
+                status=status,
+            )
+        raise ServerError(
+            f"{self.address.host} refuses {url.removeprefix(self.address.root)} ({message})",
+            hint="check the address, the model's name and the server's options",
+            status=status,
+        )
+
+
+def _httpx() -> Any:
+    try:
+        import httpx
+    except ImportError as error:
+        raise ModelError("remote models need an extra", hint='pip install "zicl[remote]"') from error
+    return httpx
+
+
+def _used(answer: Any, tokens: int) -> tuple[int, int]:
+    """The tokens a server says it used, else those that were sent and the one that was asked for."""
+    if not isinstance(answer, dict):
+        return tokens, 1
+    usage = answer.get("usage") or answer.get("meta_info") or {}
+    sent, received = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return sent if isinstance(sent, int) else tokens, received if isinstance(received, int) else 1
+
+
+def _said(raw: bytes) -> str:
+    """What an error answer says: servers put it in one of a few places."""
+    text = raw[:10_000].decode("utf-8", "replace")
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return _first_line(text)
+    found = answer
+    while isinstance(found, dict):
+        code = str(found.get("code") or "")
+        found = next((found[key] for key in ("error", "message", "detail", "msg") if found.get(key)), code)
+        if isinstance(found, str) and code and code not in found:
+            found = f"{found} [{code}]"
+    return _first_line(found if isinstance(found, str) else json.dumps(found))
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[0][:_SHOWN]
