@@ -93,7 +93,6 @@ def listening(classifier, limits=None):
     found, access = listen(Access(port=0))
     config = uvicorn.Config(make_app(service, access, PAGE), log_config=None, access_log=False, http="h11", ws="none")
     server = uvicorn.Server(config)
-    server.capture_signals = contextmanager(lambda: iter([None]))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
     thread.start()
     address = f"http://127.0.0.1:{access.port}"

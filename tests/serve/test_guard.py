@@ -9,6 +9,8 @@ ROUTES = [
     ("GET", "/"), ("GET", "/v1/info"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("GET", "/v1/paragraph/0"),
     ("POST", "/v1/classify"), ("POST", "/v1/retrieve"), ("POST", "/v1/synonyms"), ("GET", "/nothing"),
 ]  # fmt: skip
+FOREIGN_HOSTS = ["evil.example", "evil.example:8000", "127.0.0.1", "127.0.0.1:80", "localhost.evil.example:8000", ""]
+FOREIGN_ORIGINS = ["http://evil.example", "null", "http://127.0.0.1:9000", "file://", "http://127.0.0.1"]
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +19,7 @@ def guarded(classifier):
         yield client
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1", "127.0.0.1:80", "localhost.evil.example:8000", ""])  # fmt: skip
+@pytest.mark.parametrize("host", FOREIGN_HOSTS)
 def test_a_foreign_host_is_refused(client, host):
     answer = client.get("/v1/info", headers={"Host": host})
     assert answer.status_code == 403
@@ -30,7 +32,7 @@ def test_the_servers_own_names_are_taken(client, host):
     assert client.get("/v1/info", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9000", "file://", "http://127.0.0.1"])  # fmt: skip
+@pytest.mark.parametrize("origin", FOREIGN_ORIGINS)
 @pytest.mark.parametrize("path", ["/v1/classify", "/v1/info", "/"])
 def test_a_foreign_origin_is_refused(client, origin, path):
     answer = client.request("GET" if path != "/v1/classify" else "POST", path, headers={"Origin": origin})

@@ -258,3 +258,19 @@ def test_whoever_stays_gets_every_answer_and_nothing_is_computed_twice(requests,
     wanted, computed = asyncio.run(run())
     assert len(computed) == len(set(computed))
     assert wanted <= set(computed)
+
+
+def test_a_client_may_leave_after_the_end():
+    async def run():
+        worker = Worker(opened=False)
+        async with running(worker) as queue:
+            runs = queue.admit(works("a"))
+            await begun(worker)
+            waits = queue.admit(works("b", "c"))
+            queue.stop()
+            waits.close()
+            worker.gate.set()
+            assert await results(runs) == [Done("a")]
+            runs.close()
+
+    asyncio.run(run())

@@ -15,7 +15,8 @@ def test_one_text_or_many():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"k": "5"}, {"k": -1}, {"k": True}, {"k": 2.5}, {"seed": -1}, {"seed": 2**60}, {"explain": 1}, {"inference": "x"},
+        {"k": "5"}, {"k": -1}, {"k": True}, {"k": 2.5}, {"seed": -1}, {"seed": 2**60}, {"explain": 1},
+        {"inference": "x"},
         {"labels": ["one"]}, {"labels": ["a", ""]}, {"labels": ["a", 2]}, {"labels": "a,b"}, {"unknown": 1},
         {"labels": ["a", {"name": "b", "colour": "red"}]}, {"labels": ["a", {"words": "b"}]},
         {"labels": ["a", {"name": "b", "synonyms": ["c"] * 21}]}, {"template": ["one line"]}, {"template": []},

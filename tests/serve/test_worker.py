@@ -11,7 +11,7 @@ class Ask:
     def begin(self):
         if self.fails:
             raise ValueError("cannot begin")
-        return Begun(lambda scores: list(scores), self.prompts)
+        return Begun(list, self.prompts)
 
 
 def score(prompts):

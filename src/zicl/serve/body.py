@@ -68,10 +68,12 @@ class Body:
             message = await _next(receive)
             parts.append(message.get("body", b""))
             size += len(parts[-1])
+            more = message.get("more_body", False)
             if size > self._most:
-                await self._pass_by(receive)
+                if more:
+                    await self._pass_by(receive)
                 raise self._too_large()
-            if not message.get("more_body", False):
+            if not more:
                 return b"".join(parts)
 
     async def _pass_by(self, receive: Receive) -> None:

@@ -89,7 +89,8 @@ class Configurations:
                 found = error
             self._kept.put(configuration, found)
         if isinstance(found, ZICLError):
-            raise found
+            # Raised again and again, it would otherwise keep every place it ever passed.
+            raise found.with_traceback(None)
         return found
 
     def _made(self, wanted: Configuration) -> ZICLClassifier:

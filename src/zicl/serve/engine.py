@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from zicl.serve.worker import Computable, compute
 from zicl.serve.works import Classify, Retrieve, Synonyms
 
 # An index remembers its queries; a server that runs for months must forget them again.
-_REMEMBERED = 1024
+_REMEMBERED = 256
 _PACKAGES = ("torch", "transformers", "sentence-transformers", "faiss-cpu", "numpy")
 
 
@@ -40,11 +42,9 @@ class Engine:
         # All that loads on first use is loaded now: the first client waits no longer than the others.
         if self.index is not None:
             next(self.index.nearest("a first question"), None)
-        try:
+        with suppress(ZICLError):
+            # Without it there are no suggestions of synonyms; all else works.
             find_asset("wordnet", offline=classifier.offline)
-            self.suggests = True
-        except ZICLError:
-            self.suggests = False
 
     def compute(self, works: Sequence[Computable]) -> list[Any]:
         """An answer or an exception for each work, the language model asked about all together."""
@@ -101,6 +101,7 @@ class Engine:
             raise Refused(NOT_FOUND, "this server has no corpus", hint="it was started without one: ask who runs it")
         return self.index
 
+    @cached_property
     def info(self) -> schema.InfoResponse:
         """What runs here."""
         lm = self.classifier.lm_

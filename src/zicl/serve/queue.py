@@ -205,6 +205,8 @@ class Queue:
         self.stopping = True
         for job in [job for job in self._under_way.values() if not job.begun]:
             self._finish(job, StoppingError())
+        for ticket in self._turns:
+            ticket.pending.clear()
         self._turns.clear()
         self.waiting = 0
         self._count()

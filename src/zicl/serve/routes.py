@@ -81,7 +81,7 @@ def _health_routes(router: APIRouter, service: Service, _page: Page) -> None:
     @router.get("/v1/info", responses=_problems())
     async def info() -> schema.InfoResponse:
         """What runs here: corpus, encoder, language model, versions, settings and limits."""
-        return service.engine.info()
+        return service.engine.info
 
 
 def _classify_route(router: APIRouter, service: Service, _page: Page) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from zicl.serve.engine import Engine
 
 # Answers kept, and their size in all.
-_ANSWERS, _ANSWER_BYTES = 4096, 32 << 20
+_ANSWERS, _ANSWER_BYTES = 1024, 16 << 20
 
 Load = Callable[[], "ZICLClassifier"]
 

@@ -1,0 +1,55 @@
+"""Requests generated from the OpenAPI document, and broken ones: a 4xx or the documented 503, never another 5xx."""
+
+import httpx2 as httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
+
+from tests.serve.conftest import listening
+from zicl.serve.limits import Limits
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+QUICK = settings(
+    max_examples=50, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.fixture(scope="module")
+def address(classifier):
+    with listening(classifier, Limits(labels=8, k=8)) as (found, _):
+        yield found
+
+
+def test_generated_requests_never_break_the_server(address):
+    document = schemathesis.openapi.from_url(f"{address}/openapi.json")
+    count = 0
+    for found in document.get_all_operations():
+        operation = found.ok()
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            if mode is GenerationMode.NEGATIVE and operation.method == "get" and "row" not in operation.path:
+                continue
+
+            @QUICK
+            @given(case=operation.as_strategy(generation_mode=mode))
+            def ask(case):
+                nonlocal count
+                count += 1
+                case.call_and_validate(base_url=address, checks=CHECKS)
+
+            ask()
+    assert count >= 500
+
+
+BYTES = st.binary(max_size=200) | st.text(max_size=100).map(str.encode)
+
+
+@settings(QUICK, max_examples=150)
+@given(body=BYTES, path=st.sampled_from(["classify", "retrieve", "synonyms"]))
+def test_bytes_of_any_kind_are_answered(address, body, path):
+    answer = httpx.post(f"{address}/v1/{path}", content=body, headers={"Content-Type": "application/json"})
+    assert 400 <= answer.status_code < 500
+    assert answer.headers["Content-Type"] == "application/problem+json"
