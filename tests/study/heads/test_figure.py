@@ -28,13 +28,14 @@ def test_both_formats_and_the_same_to_the_byte(scores, tmp_path):
 
 
 def test_the_top_heads_carry_their_rank(scores):
-    panel = make_map(scores, top=3).axes[0]
+    figure = make_map(scores, top=3)
+    panel = figure.axes[0]
     ranks = {text.get_text(): text.get_position() for text in panel.texts}
     assert (ranks["1"], ranks["2"]) == ((7, 3), (9, 1))
     assert len(ranks) == 3
     (image,) = panel.images
     assert image.get_array().shape == (9, 12)
-    assert "smollm2-135m, 100 prompts of CR" in panel.get_title()
+    assert "smollm2-135m, 100 prompts of CR" in figure.get_suptitle()
 
 
 def test_greys_grow_darker_with_the_score(scores):

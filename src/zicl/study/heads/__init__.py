@@ -1,1 +1,1 @@
-"""The heads that copy labels: find · control · figure."""
+"""The heads that copy labels: mark · find · scores · control · figure."""

@@ -30,11 +30,12 @@ def make_map(scores: HeadScores, top: int = 5) -> Figure:
     values = scores.values
     layers, heads = values.shape
     # Room for the title, the names of the axes and the scale beside the squares.
-    figure = Figure(figsize=(max(3.4, layers * _SQUARE + 1.6), max(1.6, heads * _SQUARE + 1.0)), layout="constrained")
+    figure = Figure(figsize=(max(3.4, layers * _SQUARE + 1.6), max(1.6, heads * _SQUARE + 1.1)), layout="constrained")
     panel = figure.subplots()
     # One grey after the other, so that it prints; less than nothing is as white as nothing.
     image = panel.imshow(values.T, cmap="Greys", vmin=0, vmax=max(float(values.max()), 1e-9), origin="lower")
-    panel.set(title=_title(scores), xlabel="layer", ylabel="head")
+    figure.suptitle(_title(scores), fontsize="large")
+    panel.set(xlabel="layer", ylabel="head")
     panel.set_xticks(range(0, layers, 1 + layers // 32))
     panel.set_yticks(range(0, heads, 1 + heads // 32))
     for rank, head in enumerate(scores.top(min(top, values.size)), start=1):
@@ -47,4 +48,4 @@ def make_map(scores: HeadScores, top: int = 5) -> Figure:
 
 def _title(scores: HeadScores) -> str:
     over = f"{scores.prompts} prompts of {scores.task}" if scores.task else f"{scores.prompts} prompts"
-    return f"Heads that look for the answer's label: {scores.model}, {over}"
+    return f"Heads that look for the answer's label\n{scores.model}, {over}"
