@@ -73,3 +73,20 @@ def test_what_changed_is_named(saved, tmp_path, jsonl, lm_folder):
         zicl.load(path)
     with pytest.raises(UsageError, match="not a saved classifier"):
         zicl.load(tmp_path)
+
+
+def test_a_corpus_that_lost_a_domain_is_noticed_and_a_part_in_memory_is_not_saved(tmp_path, lm_folder):
+    from zicl.corpus.remove import remove_domains
+    from zicl.retrieve.subset import subset
+
+    paths = {name: [tmp_path / f"{name}.txt"] for name in ("films", "trains")}
+    for name, (path,) in paths.items():
+        path.write_text("\n\n".join(f"We saw {n} {name} today. It rained on all {n} of them." for n in range(5)))
+    index = make_index(tmp_path / "raw.zicl", domains=paths)
+    clf = ZICLClassifier(index, ["great", "bad"], str(lm_folder), method="naive", retrieval=Retrieval(k=3))
+    clf.fit().save(tmp_path / "x.zicl-clf")
+    with pytest.raises(UsageError, match="a part of a corpus"):
+        clf.set_params(index=subset(index, without=["films"])).fit().save(tmp_path / "y.zicl-clf")
+    remove_domains(index.corpus.path, ["films"])
+    with pytest.raises(CorpusDamagedError, match="not the corpus"):
+        load(tmp_path / "x.zicl-clf")

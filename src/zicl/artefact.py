@@ -48,6 +48,11 @@ def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:
             "a classifier whose corpus was extended in memory cannot be saved",
             hint="build a corpus that holds those texts (zicl corpus build), and use that",
         )
+    if index is not None and not index.corpus.as_stored:
+        raise UsageError(
+            "a classifier on a part of a corpus cannot be saved",
+            hint="use the whole corpus, or one without those domains (zicl corpus remove)",
+        )
     if index is not None:
         corpus = {
             "path": seen_from(folder, index.corpus.path),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DOCUMENTS
-from zicl.corpus import build as module
+from zicl.corpus import finish, shards
 from zicl.corpus.build import BuildOptions, build_corpus
 from zicl.corpus.sources import find_sources
 from zicl.corpus.store import Corpus
@@ -70,7 +70,7 @@ def test_the_sample_is_uniform_over_paragraphs_and_seeded(tmp_path, jsonl):
 
 @pytest.mark.parametrize("stop_after", [1, 2, 3, 4])
 def test_a_killed_build_ends_with_the_same_bytes(tmp_path, monkeypatch, stop_after):
-    monkeypatch.setattr(module, "_SHARD_SENTENCES", 5)
+    monkeypatch.setattr(shards, "_SHARD_SENTENCES", 5)
     paths = []
     for number in range(2):
         path = tmp_path / f"raw{number}.jsonl"
@@ -94,7 +94,7 @@ def test_a_killed_build_ends_with_the_same_bytes(tmp_path, monkeypatch, stop_aft
 
 
 def test_another_build_does_not_resume_a_killed_one(tmp_path, jsonl, monkeypatch):
-    monkeypatch.setattr(module, "_SHARD_SENTENCES", 5)
+    monkeypatch.setattr(shards, "_SHARD_SENTENCES", 5)
 
     def killed(*_):
         raise KeyboardInterrupt
@@ -114,7 +114,7 @@ def test_two_builds_of_one_corpus_do_not_mix(tmp_path, jsonl):
 
 
 def test_few_accepted_sentences_still_end_a_shard(tmp_path, jsonl, monkeypatch):
-    monkeypatch.setattr(module, "_SHARD_BLOCKS", 3)
+    monkeypatch.setattr(shards, "_SHARD_BLOCKS", 3)
     reports = []
     build_corpus(
         find_sources([jsonl]), tmp_path / "c.zicl", BuildOptions(max_paragraphs=1), report=lambda *a: reports.append(a)
@@ -171,7 +171,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path, jsonl, mo
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(module.pa.ipc, "new_file", full)
+    monkeypatch.setattr(finish.pa.ipc, "new_file", full)
     with pytest.raises(StorageError, match="disk is full"):
         build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
     assert not (tmp_path / "c.zicl").exists()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from zicl._files import locked
-from zicl.corpus import build as corpus_build
+from zicl.corpus import shards
 from zicl.corpus.build import build_corpus
 from zicl.corpus.remove import remove_domains
 from zicl.corpus.sources import find_sources
@@ -70,7 +70,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """Files of all domains, and a corpus of the first two, in several shards."""
-    monkeypatch.setattr(corpus_build, "_SHARD_SENTENCES", 4)
+    monkeypatch.setattr(shards, "_SHARD_SENTENCES", 4)
     paths = write(tmp_path, DOMAINS)
     old = make_index(tmp_path / "c.zicl", domains={name: paths[name] for name in ("film", "food")})
     return paths, old.corpus.path
@@ -94,7 +94,7 @@ def test_adding_and_removing_give_the_bytes_of_a_corpus_from_scratch(tmp_path_fa
     paths = write(folder, domains)
     first, last = list(paths)[: len(old)], list(paths)[len(old) :]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus_build, "_SHARD_SENTENCES", shard)
+        patch.setattr(shards, "_SHARD_SENTENCES", shard)
 
         def scratch(name, names):
             chosen = {each: paths[each] for each in names}
@@ -250,6 +250,19 @@ def test_compacting_embeds_nothing_but_sentences_with_other_capitals(tmp_path):
     compact(path, encoder=encoder)
     assert encoder.texts == ["the lamp fails."]
     assert compact(path).hash == Corpus.open(path).hash
+
+
+def test_a_link_to_a_corpus_stays_a_link(made, tmp_path):
+    paths, path = made
+    link = tmp_path / "elsewhere" / "link.zicl"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    add_domains(link, train(paths), encoder=BagEncoder())
+    remove_domains(link, ["film"])
+    compact(link, encoder=BagEncoder())
+    assert link.is_symlink()
+    assert [each.name for each in link.parent.iterdir()] == ["link.zicl"]
+    assert Corpus.open(path).domains == ["food", "train"]
 
 
 def test_text_without_an_index_stays_without(tmp_path):

@@ -16,7 +16,7 @@ from zicl.exceptions import EmptyCorpusError, UsageError
 
 def remove_domains(path: str | Path, names: Sequence[str]) -> Corpus:
     """Leave domains out of every search, draw and count. Their text and vectors stay on disk until ``compact``."""
-    folder = Path(path)
+    folder = Path(path).resolve()
     work = folder.with_name(folder.name + ".partial")
     existed = work.exists()
     read_manifest(folder)

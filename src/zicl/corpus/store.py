@@ -102,6 +102,11 @@ class Corpus:
         """How many sentences are in use."""
         return len(self) if self.part.whole else int(np.sum(self.used))
 
+    @property
+    def as_stored(self) -> bool:
+        """Whether this is what opening the folder gives, not a part of it that was made in memory."""
+        return self.part == Part(removed(self.manifest))
+
     def only(self, part: Part) -> Corpus:
         """A part of this corpus."""
         return Corpus(self.path, self.manifest, part)

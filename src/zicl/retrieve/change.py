@@ -47,7 +47,8 @@ def add_domains(
     """
     old = Corpus.open(path)
     check_new(old, sources)
-    target = old.path if output is None else Path(output)
+    # Of a link to a corpus, what it leads to is changed.
+    target = old.path.resolve() if output is None else Path(output)
     if output is not None and target.exists():
         raise StorageError(f"{target} exists already", hint="choose another name with -o")
     options = BuildOptions(**old.manifest["options"])
@@ -80,11 +81,11 @@ def compact(
         write_rest(old, work / "whole", report)
         return work / "whole"
 
-    with _changing(old.path, f"compact {old.hash}", old) as work:
+    with _changing(old.path.resolve(), f"compact {old.hash}", old) as work:
         whole = _text(work, rest)
         if index is not None:
             _index_again(whole, index, report)
-        move_in(whole.path, old.path)
+        move_in(whole.path, old.path.resolve())
     return Corpus.open(path, verify=False)
 
 

@@ -1,0 +1,172 @@
+"""Reading sources into shards of split paragraphs, with a note after each of how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from zicl._files import write_json, writing
+from zicl._progress import Report
+from zicl.corpus.documents import DocumentHashes
+from zicl.corpus.paragraphs import paragraphs, tidy
+from zicl.corpus.read import Reader
+from zicl.corpus.sample import BottomSample
+from zicl.corpus.sources import Source
+from zicl.corpus.split import Splitter, get_splitter
+from zicl.corpus.store import HASHES
+
+if TYPE_CHECKING:
+    from zicl.corpus.build import BuildOptions
+
+_SHARD_SENTENCES, _SHARD_BLOCKS = 1 << 16, 50_000
+_SHARD = pa.schema({"text": pa.string(), "document": pa.int64(), "position": pa.int16(), "priority": pa.uint64()})
+
+
+@dataclass
+class State:
+    """How far reading is: kept in state.json after every shard."""
+
+    key: str
+    source: int = 0
+    blocks: int = 0
+    documents: int = 0
+    paragraphs: dict[str, int] = field(default_factory=dict)
+    shards: list[tuple[str, str]] = field(default_factory=list)
+    first_documents: list[int] = field(default_factory=list)
+    first_shards: list[int] = field(default_factory=list)
+    sentences: int = 0
+
+
+@dataclass
+class _Shard:
+    """Sentences, and for every paragraph of them its length, document and priority."""
+
+    texts: list[str] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    documents: list[int] = field(default_factory=list)
+    priorities: list[int] = field(default_factory=list)
+    hashes: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, sentences: list[str], document: int, priority: int) -> None:
+        self.texts += sentences
+        self.lengths.append(len(sentences))
+        self.documents.append(document)
+        self.priorities.append(priority)
+
+    def write(self, folder: Path, name: str) -> None:
+        lengths = np.array(self.lengths, dtype=np.int64)
+        starts = np.cumsum(lengths) - lengths
+        positions = np.arange(len(self.texts)) - np.repeat(starts, lengths)
+        documents = np.repeat(np.array(self.documents, dtype=np.int64), lengths)
+        priorities = np.repeat(np.array(self.priorities, dtype=np.uint64), lengths)
+        _write(folder / f"hashes-{name}.arrow", HASHES, list(zip(*self.hashes, strict=True)) or [(), ()])
+        _write(folder / f"part-{name}.arrow", _SHARD, (self.texts, documents, positions.astype(np.int16), priorities))
+
+
+def _write(path: Path, schema: pa.Schema, columns: Sequence[Any]) -> None:
+    arrays = [pa.array(values, type=kind) for values, kind in zip(columns, schema.types, strict=True)]
+    with writing(path) as temporary, pa.ipc.new_file(str(temporary), schema) as file:
+        file.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def read_table(path: Path) -> pa.Table:
+    """A file of a shard, memory-mapped."""
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def read_shards(sources: Sequence[Source], options: BuildOptions, partial: Path, state: State, report: Report) -> None:
+    """Read what ``state`` says is still to be read."""
+    split = get_splitter(options.splitter)
+    samples = samples_of(sources, options, partial, state)
+    total = sum(source.size for source in sources) or None
+    begun, already = time.monotonic(), state.sentences
+
+    def note() -> str:
+        rate = (state.sentences - already) / max(time.monotonic() - begun, 1e-9)
+        return f"{state.sentences:,} sentences, {rate:,.0f}/s"
+
+    before = sum(source.size for source in sources[: state.source])
+    while state.source < len(sources):
+        source = sources[state.source]
+        reader = Reader(source, options.text_column, options.lines, options.encoding)
+        if len(state.first_documents) == state.source:
+            state.first_documents.append(state.documents)
+            state.first_shards.append(len(state.shards))
+        for shard, blocks, documents in _shards(reader, split, samples[source.domain], state):
+            number = f"{len(state.shards):05d}"
+            shard.write(partial, number)
+            state.shards.append((source.domain, number))
+            state.sentences += len(shard.texts)
+            state.blocks, state.documents = blocks, documents
+            write_json(partial / "state.json", asdict(state))
+            report("reading", before + reader.consumed, total, note())
+        before += source.size
+        state.source, state.blocks = state.source + 1, 0
+        report("reading", before, total, note())
+    write_json(partial / "state.json", asdict(state))
+
+
+def samples_of(
+    sources: Sequence[Source], options: BuildOptions, partial: Path, state: State
+) -> dict[str, BottomSample]:
+    """One sample a domain; what earlier shards hold is counted again when a build resumes."""
+    names = dict.fromkeys(source.domain for source in sources)
+    samples = {name: BottomSample(options.max_paragraphs, options.seed, name) for name in names}
+    for domain, number in state.shards:
+        table = read_table(partial / f"part-{number}.arrow")
+        for priority in table["priority"].to_numpy()[table["position"].to_numpy() == 0].tolist():
+            samples[domain].hold(priority)
+    return samples
+
+
+def _shards(reader: Reader, split: Splitter, sample: BottomSample, state: State) -> Iterator[tuple[_Shard, int, int]]:
+    """Shards of one source from where ``state`` says, each with the blocks and documents done after it.
+
+    A shard ends with a block; its last document may go on in the next one.
+    """
+    shard, hashes, base, documents = (
+        _Shard(),
+        DocumentHashes(grouped=reader.grouped),
+        state.first_documents[state.source],
+        state.documents,
+    )
+    done, number = state.blocks, -1
+    for number, block in enumerate(reader.blocks()):
+        tidied = tidy(block.text)
+        finished = hashes.feed(block.record, block.group, tidied)
+        if number < done:
+            continue
+        shard.hashes += [(digest, base + record) for record, digest in finished]
+        _take(tidied, base + block.record, split, sample, shard, state, reader.source.domain)
+        done, documents = number + 1, base + block.record + 1
+        # Where the sample takes few, a shard also ends after so many blocks, and the progress is kept.
+        if len(shard.texts) >= _SHARD_SENTENCES or (number + 1) % _SHARD_BLOCKS == 0:
+            yield shard, done, documents
+            shard = _Shard()
+    # Counting one block beyond the last marks the source's last document as noted.
+    if number >= 0 and done <= number + 1:
+        shard.hashes += [(digest, base + record) for record, digest in hashes.last()]
+        yield shard, number + 2, documents
+
+
+def _take(
+    tidied: str,
+    document: int,
+    split: Splitter,
+    sample: BottomSample,
+    shard: _Shard,
+    state: State,
+    domain: str,
+) -> None:
+    for sentences in paragraphs(tidied, split):
+        number = state.paragraphs.get(domain, 0)
+        state.paragraphs[domain] = number + 1
+        priority = sample.offer(number)
+        if priority is not None:
+            shard.add(sentences, document, priority)
