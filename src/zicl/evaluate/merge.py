@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from zicl._files import locked, read_json, write_json
+from zicl.evaluate.spent import keep, spent
 from zicl.evaluate.store import KEY, MANIFEST, ROWS, Results, check_same, joined, write_rows
 from zicl.exceptions import ConfigError, StorageError
 
@@ -26,6 +27,7 @@ def merge(folders: Sequence[Path], output: Path) -> Results:
     with locked(output, f"another process is writing to {output}"):
         write_rows(output / ROWS / "all.parquet", table)
         _join_overlaps([part.folder for part in parts], output)
+        keep(output, spent(part.folder for part in parts))
         merged = Results(output, manifest)
         merged.manifest["complete"] = merged.is_complete()
         merged.save()

@@ -17,7 +17,7 @@ from zicl.assemble import Settings, assemble
 from zicl.demos.labeler import Drawn, GoldLabels
 from zicl.demos.prompt import Prompt
 from zicl.ensemble import Ensemble
-from zicl.evaluate import controls
+from zicl.evaluate import controls, spent
 from zicl.evaluate.cost import Costs
 from zicl.evaluate.examples import Example
 from zicl.evaluate.manifest import manifest
@@ -56,6 +56,7 @@ def evaluate(world: World, folder: Path, *, shard: Shard | None = None, report: 
         for batch in todo:
             report("evaluating", costs.done, costs.total, costs.note(batch))
             left = [example for example in batch.examples if (batch.cell.key, example.id) not in done]
+            started = time.monotonic()
             rows = runner.rows(batch.cell, left)
             for row in rows:
                 row["overlap"] = shared[batch.cell.task, row["example"]]
@@ -64,6 +65,7 @@ def evaluate(world: World, folder: Path, *, shard: Shard | None = None, report: 
             results.write(f"{batch.name}-{held}" if held else batch.name, rows)
             computed += len(rows)
             costs.spent(batch)
+            spent.add(folder, time.monotonic() - started, len(rows))
         if todo:
             report("evaluating", costs.total, costs.total)
         results.manifest["complete"] = results.is_complete()

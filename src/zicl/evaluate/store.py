@@ -3,6 +3,7 @@
 results/
   manifest.json    fingerprint, experiment, tasks, the configuration of every cell, and whether all is done
   rows/*.parquet   the rows; one file a batch, or one for all after a merge
+  time.json        how long they took
 """
 
 from __future__ import annotations

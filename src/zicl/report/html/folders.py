@@ -21,21 +21,21 @@ class Found:
 
 def find(paths: Sequence[Path]) -> Found:
     """Results and studies in these folders and below them, each once, in the order of the names."""
-    results: dict[Path, None] = {}
+    results: dict[Path, Path] = {}
     studies: dict[Path, Study] = {}
     for path in paths:
-        before = len(results) + len(studies)
-        for folder in _walk(path):
+        folders = list(_walk(path))
+        for folder in folders:
             if (folder / STUDY).is_file():
-                studies.setdefault(folder.resolve(), read_study(folder, tuple(_results(folder))))
+                studies[folder.resolve()] = read_study(folder, tuple(_results(folder)))
             else:
-                results.setdefault(folder)
-        if len(results) + len(studies) == before:
+                results.setdefault(folder.resolve(), folder)
+        if not folders:
             raise StorageError(
                 f"{path} holds no results and no study" if path.is_dir() else f"there is no {path}",
                 hint="give a folder that zicl evaluate or zicl study wrote, or one that holds such folders",
             )
-    return Found(tuple(results), tuple(studies.values()))
+    return Found(tuple(results.values()), tuple(studies.values()))
 
 
 def _walk(path: Path) -> Iterator[Path]:

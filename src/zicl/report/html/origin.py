@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from zicl._files import read_json
 from zicl._progress import duration
+from zicl.evaluate.spent import spent
 from zicl.evaluate.store import Results
 from zicl.report.html.tables import facts_html
 from zicl.report.html.text import escape
-
-TIME = "time.json"
 
 
 def origin_html(folder: Path) -> str:
@@ -53,11 +51,8 @@ def facts(manifest: Mapping[str, Any], folder: Path) -> dict[str, str]:
 
 def time_taken(folder: Path) -> str:
     """How long the rows took to compute, if the folder says so."""
-    path = folder / TIME
-    if not path.is_file():
-        return "not recorded"
-    told = read_json(path)
-    return f"{duration(told['seconds'])} for {told['rows']:,} predictions"
+    told = spent([folder])
+    return f"{duration(told.seconds)} for {told.rows:,} predictions" if told.rows else "not recorded"
 
 
 def _versions(manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -186,7 +186,9 @@
 
   previous.addEventListener("click", () => show(at - 1));
   next.addEventListener("click", () => show(at + 1));
-  form.addEventListener("input", filter);
+  // A choice counts once it is made, a number while it is typed.
+  form.addEventListener("change", (event) => event.target.matches("select") && filter());
+  form.addEventListener("input", (event) => event.target.matches("input") && filter());
   form.addEventListener("submit", (event) => event.preventDefault());
   // The fields have their first values again only after the event.
   form.addEventListener("reset", () => setTimeout(filter));

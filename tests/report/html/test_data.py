@@ -1,0 +1,104 @@
+"""The embedded predictions say what the rows say, with the texts and nearest sentences they were computed with."""
+
+import json
+
+import pytest
+
+from tests.report.html.conftest import HOSTILE
+from zicl.evaluate.store import Results
+from zicl.exceptions import ConfigError, OfflineError
+from zicl.report.build import make_report
+from zicl.report.html.data import page_data
+from zicl.report.html.predictions import answers
+from zicl.report.html.texts import Texts, read_texts
+from zicl.retrieve.base import Query
+from zicl.retrieve.physical import Physical
+
+
+@pytest.fixture
+def shown(evaluated):
+    return answers("results", [evaluated.results], make_report([evaluated.results]).results, None)
+
+
+def test_every_row_is_there_with_its_scores_and_demonstrations(evaluated, shown):
+    data = page_data(shown, evaluated.texts(), show=True).value
+    rows = Results.open(evaluated.results).table().to_pylist()
+    assert len(data["predictions"]) == len(rows)
+    stored = {(row["method"], row["example"]): row for row in rows}
+    texts = {example.id: example.text for example in evaluated.world.examples["Days"]}
+    for one in data["predictions"]:
+        cell, example = data["cells"][one["cell"]], data["examples"][one["example"]]
+        row = stored[cell["method"], example["id"]]
+        assert example["text"] == [texts[example["id"]]]
+        assert [cell["labels"][one[side]] for side in ("gold", "predicted")] == [row["gold"], row["predicted"]]
+        assert one["scores"] == pytest.approx(row["log_likelihoods"], abs=1e-4)
+        demos = [data["sentences"][place] for place, *_ in one["demos"]]
+        assert [demo["id"] for demo in demos] == row["demos"][::-1]
+        assert [data["words"][words] for _, words, *_ in one["demos"]] == row["demo_words"][::-1]
+        for demo in demos:
+            train = cell["method"] == "icl-gold"
+            known = {e.id: e.text for e in evaluated.world.training["Days"]} if train else None
+            assert demo["text"] == (known[demo["id"]] if known else evaluated.index.sentence(int(demo["id"])).text)
+    assert data["cells"][0]["method"] == "z-icl"
+
+
+def test_the_nearest_sentences_are_those_of_the_search(evaluated, shown):
+    data = page_data(shown, evaluated.texts(), show=True).value
+    seen = ambiguous = 0
+    for one in data["predictions"]:
+        method = data["cells"][one["cell"]]["method"]
+        text = data["examples"][one["example"]]["text"][0]
+        if method == "naive":
+            assert all(nearest == [place] for place, *_, nearest in one["demos"])
+        if method == "z-icl":
+            found = {str(each.row): str(each.nearest) for each in Physical().retrieve(evaluated.index, Query(text), 4)}
+            for place, *_, nearest in one["demos"]:
+                seen += 1
+                ids = [data["sentences"][other]["id"] for other in nearest]
+                assert found[data["sentences"][place]["id"]] in ids
+                ambiguous += len(ids) > 1
+    assert seen == 4 * 11
+    # Only where both sentences beside it are as similar can it still be either.
+    assert ambiguous <= 4
+
+
+def test_without_the_encoder_both_sentences_beside_are_named(evaluated, shown, monkeypatch):
+    def gone(self, text):
+        raise OfflineError("no encoder here", hint="")
+
+    monkeypatch.setattr(type(evaluated.index), "nearest", gone)
+    data = page_data(shown, evaluated.texts(), show=True)
+    assert any("no encoder here" in note for note in data.notes)
+    own = [one for one in data.value["predictions"] if data.value["cells"][one["cell"]]["method"] == "z-icl"]
+    assert {len(nearest) for one in own for *_, nearest in one["demos"]} == {1, 2}
+
+
+def test_without_texts_there_are_ids_only(evaluated, shown):
+    data = page_data(shown, evaluated.texts(), show=False)
+    written = json.dumps(data.value)
+    assert HOSTILE[:20] not in written
+    assert "soup" not in written
+    assert any("left out" in note for note in data.notes)
+    nothing = page_data(shown, Texts(), show=True)
+    assert "soup" not in json.dumps(nothing.value)
+    assert any(note.startswith("All inputs go by their ids") for note in nothing.notes)
+
+
+def test_what_is_left_out_is_said(evaluated):
+    results = make_report([evaluated.results]).results
+    some = answers("results", [evaluated.results], results, 3)
+    assert {len(own.shown) for own in some} == {3}
+    assert {own.total for own in some} == {11}
+    assert page_data(some, Texts(), show=True).notes[0].startswith("18 of 66 predictions are here, 48 are left out")
+
+
+def test_other_data_and_another_corpus_are_refused(evaluated, tmp_path):
+    manifest = Results.open(evaluated.results).manifest
+    experiment = evaluated.world.experiment.model_copy(update={"corpus": None})
+    with pytest.raises(ConfigError, match="other test examples"):
+        read_texts(experiment, [{**manifest, "tasks": {"Days": {**manifest["tasks"]["Days"], "hash": "0"}}}])
+    with pytest.raises(ConfigError, match="other training examples"):
+        read_texts(experiment, [{**manifest, "tasks": {"Days": {**manifest["tasks"]["Days"], "train_hash": "0"}}}])
+    corpus = type(experiment)(tasks=["SST2"], methods=["majority"], corpus=str(evaluated.index.corpus.path)).corpus
+    with pytest.raises(ConfigError, match="another corpus"):
+        read_texts(experiment.model_copy(update={"corpus": corpus}), [{**manifest, "fingerprint": {"corpus": None}}])
