@@ -41,11 +41,11 @@ def two_domains(tmp_path, domains):
 
 @pytest.fixture
 def settings(tmp_path):
-    return make_settings(write_task(tmp_path, test=6))
+    return make_settings(write_task(tmp_path, test=4))
 
 
 def make_settings(tasks, **given):
-    table = {"task_file": str(tasks), "seeds": [100, 13], "k": 3, "examples": 6, "batch": 3, "corpus": "given"}
+    table = {"task_file": str(tasks), "seeds": [100, 13], "k": 3, "examples": 4, "batch": 4, "corpus": "given"}
     studies = {name: {"options": OPTIONS.get(name, {})} for name in NAMES}
     return Settings({**table, **given}, studies)
 

@@ -20,6 +20,7 @@ from zicl.cli import (
     models,
     report,
     serve,
+    study,
     suggest,
     tasks,
 )
@@ -42,6 +43,7 @@ app.command("retrieve")(inspect.retrieve)
 app.command("prompt")(inspect.prompt)
 app.command("tasks")(tasks.tasks)
 app.command("evaluate")(evaluate.evaluate)
+app.command("study")(study.study)
 app.command("report")(report.report)
 app.command("verify")(evaluate.verify)
 app.command("merge")(evaluate.merge)

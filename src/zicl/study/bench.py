@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,18 +24,29 @@ from zicl.study.declare import Part, Study
 from zicl.study.heads.scores import FILE, HeadScores
 from zicl.study.settings import Settings
 
+# An experiment that needs nothing but tasks and a model.
+PLAIN = Part("plain", {"no-demos": METHODS["no-demos"]})
+
 
 def _as_it_is(experiment: Experiment) -> Experiment:
     return experiment
 
 
+def _nobody(_: str) -> LanguageModel | None:
+    return None
+
+
 @dataclass(eq=False)
 class Bench:
-    """``placed`` says where an experiment's files are. A ``dry`` bench only counts: it writes and finds nothing."""
+    """``placed`` says where an experiment's files are, ``asked`` gives a model that is not loaded but asked elsewhere.
+
+    A ``dry`` bench only counts: it writes and finds nothing.
+    """
 
     settings: Settings
     folder: Path
     placed: Callable[[Experiment], Experiment] = _as_it_is
+    asked: Callable[[str], LanguageModel | None] = _nobody
     offline: bool = False
     dry: bool = False
     report: Report = silent
@@ -43,6 +54,12 @@ class Bench:
     index: Index | None = None
     _lms: dict[Any, LanguageModel] = field(default_factory=dict)
     _indexes: dict[Any, Index] = field(default_factory=dict)
+
+    def check(self, studies: Sequence[Study]) -> None:
+        """What can be known to be wrong before anything is loaded."""
+        for study in studies:
+            self.settings.options(study)
+            self.experiment(study, PLAIN)
 
     def parts(self, study: Study) -> list[Part]:
         """The experiments of a study, checked."""
@@ -60,6 +77,7 @@ class Bench:
         loaded = (experiment.lm, scoring.device, scoring.dtype, scoring.batch_size)
         corpus = None if experiment.corpus is None else experiment.corpus.model_dump_json()
         lm, index = self.lm or self._lms.get(loaded), self.index or self._indexes.get(corpus)
+        lm = lm or self.asked(experiment.lm)
         world = World(experiment, lm=lm, index=index, offline=self.offline, report=self.report)
         if world.index is not None:
             self._indexes[corpus] = world.index
@@ -84,18 +102,19 @@ class StudySetup:
     study: Study
 
     @cached_property
-    def _plain(self) -> Experiment:
-        return self.bench.experiment(self.study, Part("setup", {"no-demos": METHODS["no-demos"]}))
+    def plain(self) -> Experiment:
+        """The tasks and sizes of a run."""
+        return self.bench.experiment(self.study, PLAIN)
 
     @property
     def k(self) -> int:
         """How many demonstrations there are."""
-        return self._plain.k
+        return self.plain.k
 
     @property
     def paragraphs(self) -> int:
         """How many paragraphs the corpus has."""
-        index = self.bench.world(self._plain).index
+        index = self.bench.world(self.plain).index
         if index is None:
             raise ConfigError(f"the study {self.study.name} needs a corpus", hint="--corpus reviews.zicl")
         return totals(index.corpus.manifest["domains"])["paragraphs"]
@@ -105,11 +124,11 @@ class StudySetup:
         path = self.bench.folder / self.study.name / FILE
         if path.is_file():
             scores = HeadScores.read(path)
-            scores.check(self.bench.world(self._plain).lm)
+            scores.check(self.bench.world(self.plain).lm)
             return scores
         if self.bench.dry:
-            return _nothing(self.bench.world(self._plain).lm)
-        scores = self._find(task or self._plain.tasks[0], examples)
+            return _nothing(self.bench.world(self.plain).lm)
+        scores = self._find(task or self.plain.tasks[0], examples)
         scores.write(path)
         return scores
 

@@ -32,18 +32,10 @@ def spreads(tasks: Sequence[Sequence[Cell]]) -> Spreads | None:
     tables = [table for cells in tasks if (table := _table(cells)) is not None]
     if not tables:
         return None
-    found = _both(tables)
-    resampled = [
-        _both([table[:, :, rng(0, draw, number, "variance").integers(table.shape[2], size=table.shape[2])]
-               for number, table in enumerate(tables)])
-        for draw in range(DRAWS)
-    ]  # fmt: skip
-    labels, sentences = (np.array(values) for values in zip(*resampled, strict=True))
-    return Spreads(
-        _estimate(found[0], labels),
-        _estimate(found[1], sentences),
-        _estimate(found[0] - found[1], labels - sentences),
-    )
+    found = _deviations([100 * table.mean(axis=2) for table in tables])
+    drawn = _deviations([_resampled(table, number) for number, table in enumerate(tables)])
+    pairs = ((found[0], drawn[0]), (found[1], drawn[1]), (found[0] - found[1], drawn[0] - drawn[1]))
+    return Spreads(*(_estimate(float(value), values) for value, values in pairs))
 
 
 def _table(cells: Sequence[Cell]) -> Right | None:
@@ -57,13 +49,19 @@ def _table(cells: Sequence[Cell]) -> Right | None:
     return np.array(right, dtype=np.float64) if len(shared) else None
 
 
-def _both(tables: Sequence[Right]) -> tuple[float, float]:
+def _resampled(table: Right, number: int) -> Right:
+    """The accuracies with the examples drawn anew, (draws of labels, seeds, draws of examples)."""
+    size = table.shape[2]
+    drawn = rng(0, number, "variance").integers(size, size=(DRAWS, size)) + size * np.arange(DRAWS)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=DRAWS * size).reshape(DRAWS, size)
+    return np.asarray(100 * (table @ counts.T) / size)
+
+
+def _deviations(scores: Sequence[Right]) -> tuple[Right, Right]:
     """The two deviations; variances are averaged over tasks and over the draws of the other kind."""
-    scores = [100 * table.mean(axis=2) for table in tables]
-    labels, sentences = (
-        np.sqrt(np.mean([np.var(each, axis=axis, ddof=1).mean() for each in scores])) for axis in (0, 1)
-    )
-    return float(labels), float(sentences)
+    labels = np.sqrt(np.mean([np.var(each, axis=0, ddof=1).mean(axis=0) for each in scores], axis=0))
+    sentences = np.sqrt(np.mean([np.var(each, axis=1, ddof=1).mean(axis=0) for each in scores], axis=0))
+    return labels, sentences
 
 
 def _estimate(value: float, drawn: Right) -> Estimate:

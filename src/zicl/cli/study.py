@@ -1,0 +1,162 @@
+"""zicl study: one of the paper's questions, or all of them, from experiments to figures and findings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zicl._progress import duration
+from zicl.cli._experiment import DataChoice
+from zicl.cli._options import JsonOption, takes
+from zicl.cli._progress import bars, say
+from zicl.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from zicl._progress import Report
+    from zicl.evaluate.plan import Shard
+    from zicl.lm.base import LanguageModel
+    from zicl.study.bench import Bench
+    from zicl.study.declare import Study
+    from zicl.study.run import Cost, Ran
+
+_FINDS = "heads"
+
+
+@dataclass(frozen=True)
+class StudyChoice(DataChoice):
+    """What the options say of a study's experiments, where its own settings are not wanted."""
+
+    tasks: Annotated[
+        str | None,
+        typer.Option("--tasks", help="Comma-separated; 'zicl tasks' lists them. [the study's, see the docs]"),
+    ] = None
+    inferences: Annotated[
+        str | None,
+        typer.Option("--inference", help="Comma-separated: channel, direct, both. [channel; heads: both kinds]"),
+    ] = None
+    config: Annotated[
+        Path | None, typer.Option("--config", help="A TOML file of settings, for all studies and for single ones.")
+    ] = None
+
+    def bench(self, folder: Path, report: Report, *, dry: bool) -> Bench:
+        """What the studies run on; nothing is loaded yet."""
+        from zicl.study.bench import Bench
+        from zicl.study.settings import read_settings
+
+        settings = read_settings(self.config, self.given())
+        self.begin()
+        return Bench(
+            settings,
+            folder,
+            lambda experiment: self.placed(experiment, self.config),
+            self._asked,
+            offline=self.offline,
+            dry=dry,
+            report=report,
+        )
+
+    def _asked(self, name: str) -> LanguageModel | None:
+        """A model behind a server."""
+        found = self.language_model(name, offline=self.offline)
+        return None if isinstance(found, str) else found
+
+
+@takes(StudyChoice)
+def study(
+    choice: StudyChoice,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="copying, labels, retrieval, heads, coverage, corpus-size, format, order; or reproduce: all of them."
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder of all studies; what is in it goes on.")
+    ] = Path("studies"),
+    shard: Annotated[str | None, typer.Option("--shard", help="I/N: only the I-th of N parts of each plan.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and how long it would take.")] = False,
+    find: Annotated[
+        bool, typer.Option("--find", help="heads: only find them, and draw the map of their scores.")
+    ] = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Run a study's experiments, draw its figures and say what was found. A stopped run goes on where it was."""
+    from zicl.evaluate.plan import Shard
+    from zicl.study.studies import get_studies
+
+    studies, part = get_studies(name), None if shard is None else Shard.parse(shard)
+    if find and name != _FINDS:
+        raise UsageError(f"--find is for zicl study {_FINDS}, not for {name}", hint="leave it out")
+    with bars() as report:
+        bench = choice.bench(output, report, dry=dry_run)
+        bench.check(studies)
+        if find:
+            answer: Any = _find(studies[0], bench)
+        elif dry_run:
+            answer = _dry_run(studies, bench, part)
+        else:
+            answer = _run(studies, bench, part)
+    if json_output:
+        typer.echo(json.dumps(answer if find else [asdict(each) for each in answer], ensure_ascii=False))
+    elif find:
+        _show_heads(answer, output)
+    elif dry_run:
+        _show_costs(answer)
+    else:
+        _show(answer, output)
+
+
+def _run(studies: list[Study], bench: Bench, part: Shard | None) -> list[Ran]:
+    from zicl.study.run import run_study
+
+    return [run_study(each, bench, shard=part) for each in studies]
+
+
+def _show(answer: list[Ran], output: Path) -> None:
+    for ran in answer:
+        typer.echo(f"{ran.told.title}\n" + "".join(f"  {line}\n" for line in ran.told.findings), nl=False)
+        rows = f"{ran.computed:,} rows computed in {duration(ran.seconds)}, {ran.kept:,} were there"
+        shared = f", {ran.borrowed:,} taken from other studies" if ran.borrowed else ""
+        state = "" if ran.complete else "; some rows are still missing"
+        say(f"{ran.study}: {rows}{shared}{state}; {len(ran.told.figures)} figures: {output / ran.study}")
+
+
+def _dry_run(studies: list[Study], bench: Bench, part: Shard | None) -> list[Cost]:
+    from zicl.study.run import costs
+
+    return costs(studies, bench, part)
+
+
+def _show_costs(answer: list[Cost]) -> None:
+    typer.echo("study\tpart\texamples\ttokens\tseconds")
+    for cost in answer:
+        typer.echo(f"{cost.study}\t{cost.part}\t{cost.examples}\t{cost.tokens}\t{cost.seconds:.0f}")
+    tokens, seconds = sum(cost.tokens for cost in answer), sum(cost.seconds for cost in answer)
+    say(f"{sum(c.examples for c in answer):,} examples, {tokens:,} forward tokens: about {duration(seconds)}")
+    say("not counted: building and embedding a corpus, and finding heads")
+
+
+def _find(study: Study, bench: Bench) -> dict[str, Any]:
+    from zicl.study.bench import StudySetup
+    from zicl.study.heads.study import HeadOptions, draw_scores
+
+    options = bench.settings.options(study)
+    assert isinstance(options, HeadOptions)
+    scores = StudySetup(bench, study).heads(options.task, options.examples)
+    drawn = draw_scores(bench.folder / study.name, options)
+    top = {str(head): scores[head] for head in scores.top(options.count)}
+    return {"model": scores.model, "task": scores.task, "prompts": scores.prompts, "heads": top, "map": drawn.file}
+
+
+def _show_heads(answer: dict[str, Any], output: Path) -> None:
+    typer.echo("head\tscore")
+    for head, score in answer["heads"].items():
+        typer.echo(f"{head}\t{score:.4f}")
+    say(
+        f"{answer['model']}, {answer['prompts']} prompts of {answer['task']}; the map of all heads: "
+        f"{output / _FINDS / answer['map']}"
+    )

@@ -1,0 +1,83 @@
+"""zicl study on tiny models, as a user types it."""
+
+import json
+
+import pytest
+
+from tests.evaluate.conftest import write_task
+
+
+@pytest.fixture
+def given(corpus, lm_folder, tmp_path):
+    tasks = write_task(tmp_path, test=4)
+    config = tmp_path / "studies.toml"
+    config.write_text(
+        'task_file = "tasks.toml"\nseeds = [1]\nk = 3\ncorpus = "c.zicl"\n'
+        "[study.format.options]\nk = [1, 3]\ninputs_only = [3]\n"
+        "[study.heads.options]\ncount = 2\nsweep = []\ndraws = 1\ncontrols = []\nexamples = 3\n"
+    )
+    assert tasks.parent == corpus.parent
+    return ["--config", config, "--lm", lm_folder, "--examples", 4, "--offline", "-o", tmp_path / "studies"]
+
+
+def test_a_study_runs_resumes_and_says_what_it_found(run, given, tmp_path, monkeypatch):
+    monkeypatch.setattr("zicl.study.draw._save", lambda _, path: path.touch() or path)
+    code, out, err = run("study", "format", *given)
+    assert code == 0, err
+    assert out.startswith("How many demonstrations")
+    assert "channel: Z-ICL minus inputs only is " in out
+    # no-demos and inputs alone draw nothing; two methods for each of two k
+    assert "24 rows computed" in err
+    assert (tmp_path / "studies" / "format" / "study.json").is_file()
+    code, out, err = run("study", "format", *given, "--json")
+    assert code == 0, err
+    (ran,) = json.loads(out)
+    assert (ran["computed"], ran["kept"], ran["complete"]) == (0, 24, True)
+    assert len(ran["told"]["findings"]) == 2
+    code, _, err = run("study", "format", *given, "--k", 2)
+    assert code == 2
+    assert "another configuration" in err
+
+
+def test_a_dry_run_writes_nothing(run, given, tmp_path):
+    code, out, err = run("study", "format", *given, "--dry-run", "--json")
+    assert code == 0, err
+    (cost,) = json.loads(out)
+    assert cost["examples"] == 24
+    assert cost["tokens"] > 0
+    assert not (tmp_path / "studies").exists()
+    code, out, err = run("study", "format", *given, "--dry-run", "--shard", "1/2")
+    assert code == 0, err
+    assert out.splitlines()[0] == "study\tpart\texamples\ttokens\tseconds"
+    assert "12 examples" in err
+
+
+def test_finding_heads_draws_their_map(run, given, tmp_path, monkeypatch):
+    monkeypatch.setattr("zicl.study.heads.study.draw_map", lambda _, path, top: path.with_suffix(".svg").touch())
+    code, out, err = run("study", "heads", *given, "--find")
+    assert code == 0, err
+    assert len(out.splitlines()) == 3
+    assert "3 prompts of Days" in err
+    assert (tmp_path / "studies" / "heads" / "map.svg").is_file()
+    assert json.loads((tmp_path / "studies" / "heads" / "heads.json").read_text())["prompts"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["copy"], "did you mean 'copying'?"),
+        (["labels", "--find"], "--find is for zicl study heads"),
+        (["copying", "--tasks", "SST3"], "unknown task 'SST3'"),
+        (["labels", "--seeds", "x"], "expected whole numbers"),
+        (["labels", "--config", "nowhere.toml"], "there is no file nowhere.toml"),
+        (["labels", "--tasks", "SST2"], "no corpus was named"),
+        (["labels", "--shard", "3/2"], "expected I/N"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_is_loaded(run, arguments, message, monkeypatch):
+    from zicl.lm import load
+
+    monkeypatch.setattr(load, "load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
+    code, _, err = run("study", *arguments)
+    assert code == 2
+    assert message in err

@@ -1,0 +1,77 @@
+"""The settings of studies: from the general to the particular, and what is wrong is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.evaluate.conftest import write_task
+from zicl.evaluate.methods import METHODS
+from zicl.exceptions import ConfigError, UnknownNameError
+from zicl.study.declare import PAPER_SIX, Part
+from zicl.study.settings import read_settings
+from zicl.study.studies import STUDIES
+
+PART = Part("k", {"no-demos": METHODS["no-demos"]}, {"prompt": {"tokens_all_demos": 99}})
+
+
+def written(tmp_path, text):
+    path = tmp_path / "studies.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_particular_goes_over_the_general_and_options_over_all(tmp_path):
+    path = written(
+        tmp_path,
+        'examples = 50\nseeds = [1]\nk = 8\ncorpus = { path = "c.zicl", domains = { a = "a.jsonl" } }\n'
+        '[study.format]\nseeds = [2]\ntasks = ["CR"]\ncorpus = { domains = { b = "b.jsonl" } }\n'
+        "[study.format.parts.k]\nexamples = 7\nprompt = { tokens_input = 5 }\n",
+    )
+    found = read_settings(path, {"k": 4}).experiment(STUDIES.get("format"), PART)
+    assert (found.examples, found.seeds, found.k, found.tasks) == (7, (2,), 4, ("CR",))
+    assert found.corpus.path == str(tmp_path / "c.zicl")
+    assert found.corpus.domains == {"a": "a.jsonl", "b": "b.jsonl"}
+    assert (found.prompt.tokens_all_demos, found.prompt.tokens_input) == (99, 5)
+    other = read_settings(path, {}).experiment(STUDIES.get("labels"), Part("words", PART.arms))
+    assert (other.examples, other.seeds, other.k, other.tasks) == (50, (1,), 8, PAPER_SIX)
+
+
+def test_without_a_file_the_defaults_are_the_papers():
+    found = read_settings(None, {}).experiment(STUDIES.get("coverage"), PART)
+    assert found.tasks == ("MR", "SST2", "SST5")
+    assert found.inferences == ("channel",)
+    assert STUDIES.get("heads").inferences == ("channel", "direct")
+
+
+def test_tasks_of_a_file_of_ones_own_are_run(tmp_path):
+    tasks = str(write_task(tmp_path))
+    assert read_settings(None, {"task_file": tasks}).experiment(STUDIES.get("labels"), PART).tasks == ("Days",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[study.formt]\nexamples = 3\n", "unknown study 'formt'"),
+        ("study = 3\n", "study is no table"),
+        ('methods = ["naive"]\n', "a study has methods of its own"),
+        ("[study.format.parts.k]\ndefine = {}\n", "a study has methods of its own"),
+        ("not toml", "is not TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path, text, message):
+    with pytest.raises((ConfigError, UnknownNameError), match=message):
+        read_settings(written(tmp_path, text), {})
+
+
+def test_wrong_keys_and_options_are_named(tmp_path):
+    settings = read_settings(written(tmp_path, "[study.format]\nexmples = 3\noptions = { ks = [1] }\n"), {})
+    with pytest.raises(ConfigError, match=r"format: exmples: there is no such key; did you mean 'examples'"):
+        settings.experiment(STUDIES.get("format"), PART)
+    with pytest.raises(ConfigError, match=r"options of format: ks: there is no such key"):
+        settings.options(STUDIES.get("format"))
+
+
+def test_a_part_that_is_not_there_is_named(tmp_path):
+    settings = read_settings(written(tmp_path, "[study.format.parts.words]\nexamples = 3\n"), {})
+    with pytest.raises(UnknownNameError, match="unknown part of the study format: 'words'"):
+        settings.check_parts(STUDIES.get("format"), ["k"])
