@@ -25,7 +25,7 @@ TEXT = "The choir was so good that the rain outside simply stopped mattering."
 PICTURES = (
     ("page-light", 1360, 1180, 1, "light"),
     ("page-dark", 1360, 1180, 1, "dark"),
-    ("page-phone", 390, 1500, 1.5, "light"),
+    ("page-phone", 390, 1080, 1.5, "light"),
 )
 
 
@@ -87,11 +87,11 @@ def take(browser: Chrome, address: str, name: str, width: int, height: int, scal
         "return document.querySelectorAll('.way .says').length === 3 && document.querySelectorAll('.demo').length > 0"
     )
     wait(lambda: browser.execute_script(done))
-    place = "results" if width < 600 else "ask"
-    browser.execute_script(f"document.activeElement.blur(); document.getElementById('{place}').scrollIntoView()")
-    if width >= 600:
-        browser.execute_script("window.scrollTo(0, 0)")
-    time.sleep(0.8)  # the bars grow
+    browser.execute_script("document.activeElement.blur()")
+    time.sleep(1.5)  # the bars grow, and a phone scrolls to the results
+    top = "document.getElementById('results').getBoundingClientRect().top + scrollY - 12" if width < 600 else "0"
+    browser.execute_script(f"scrollTo(0, {top})")
+    time.sleep(0.3)
     picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
     (DOCS / f"{name}.png").write_bytes(base64.b64decode(picture))
 
