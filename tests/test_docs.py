@@ -116,3 +116,19 @@ def test_the_tables_of_the_results_are_those_of_the_stored_rows():
         sys.path.pop(0)
     text = make_results.PAGE.read_text(encoding="utf-8")
     assert make_results.page(text) == text
+
+
+def test_figures_and_findings_of_the_studies_are_those_of_the_stored_rows():
+    """``python docs/make_studies.py`` writes them anew."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import make_studies
+    finally:
+        sys.path.pop(0)
+    from zicl.study.studies import NAMES
+
+    text = make_studies.PAGE.read_text(encoding="utf-8")
+    assert make_studies.page(text) == text
+    assert all(f"<!-- {name}: begin -->" in text for name in NAMES)
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", text):
+        assert (ROOT / "docs" / target).is_file(), target

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.evaluate.conftest import write_task
@@ -9,7 +11,9 @@ from zicl.evaluate.methods import METHODS
 from zicl.exceptions import ConfigError, UnknownNameError
 from zicl.study.declare import PAPER_SIX, Part
 from zicl.study.settings import read_settings
-from zicl.study.studies import STUDIES
+from zicl.study.studies import NAMES, STUDIES
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "studies.toml"
 
 PART = Part("k", {"no-demos": METHODS["no-demos"]}, {"prompt": {"tokens_all_demos": 99}})
 
@@ -75,3 +79,13 @@ def test_a_part_that_is_not_there_is_named(tmp_path):
     settings = read_settings(written(tmp_path, "[study.format.parts.words]\nexamples = 3\n"), {})
     with pytest.raises(UnknownNameError, match="unknown part of the study format: 'words'"):
         settings.check_parts(STUDIES.get("format"), ["k"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_settings_of_the_benchmark_are_read(name):
+    study, settings = STUDIES.get(name), read_settings(BENCHMARK, {})
+    settings.options(study)
+    found = settings.experiment(study, PART)
+    assert found.examples == 50
+    assert ("imdb_reviews" in found.corpus.domains) == (name == "coverage")
+    assert len(found.corpus.domains) == (19 if name == "coverage" else 18)

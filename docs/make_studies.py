@@ -1,0 +1,31 @@
+"""Puts figures and findings of the stored studies into docs/STUDIES.md: ``python docs/make_studies.py``."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parent / "STUDIES.md"
+STORED = Path(__file__).parent.parent / "benchmarks" / "results" / "studies"
+_PLACE = re.compile(r"(<!-- (?P<name>[a-z-]+): begin -->\n).*?(<!-- (?P=name): end -->)", re.DOTALL)
+
+
+def page(text: str) -> str:
+    """The page with what every study found put in its place; the sentences around stay."""
+    return _PLACE.sub(lambda place: place[1] + _found(place["name"]) + place[3], text)
+
+
+def _found(name: str) -> str:
+    path = STORED / name / "study.json"
+    if not path.is_file():
+        return "Not run yet.\n"
+    told = json.loads(path.read_text(encoding="utf-8"))
+    where = f"../benchmarks/results/studies/{name}"
+    figures = [f"![{figure['title']}. {figure['alt']}]({where}/{figure['file']})\n" for figure in told["figures"]]
+    findings = "".join(f"- {line}\n" for line in told["findings"])
+    return "\n".join([f"**Found here**, with 95 % intervals:\n\n{findings}", *figures])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
