@@ -10,8 +10,9 @@ import pytest
 from zicl.evaluate.methods import METHODS
 from zicl.evaluate.store import Results
 from zicl.evaluate.verify import verify
-from zicl.exceptions import UnknownNameError
+from zicl.exceptions import ConfigError, UnknownNameError
 from zicl.identical import INPUT_ITSELF
+from zicl.study.bench import StudySetup
 from zicl.study.run import costs, run_study
 from zicl.study.studies import ALL, NAMES, STUDIES, get_studies
 
@@ -122,6 +123,15 @@ def test_the_same_heads_are_silent_in_every_arm_and_rows_can_be_scored_again(ben
         world = bench.world(bench.experiment(study, part))
         checked = verify(world, Results.open(bench.results(study, part)), sample=8)
         assert all(item.agrees for item in checked)
+
+
+def test_heads_that_were_found_are_found_no_more_and_only_on_the_task_named(bench):
+    setup = StudySetup(bench, STUDIES.get("heads"))
+    first = setup.heads(None, 3)
+    assert (first.task, first.prompts) == ("Days", 3)
+    assert setup.heads("Days", 99) == first
+    with pytest.raises(ConfigError, match="found on Days, not on Nights"):
+        setup.heads("Nights", 3)
 
 
 def test_the_copied_label_is_counted(bench):

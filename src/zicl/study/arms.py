@@ -47,9 +47,14 @@ def arm(retrieval: str, words: str) -> Method:
     )
 
 
-def arm_look(retrieval: str, words: str = "synonyms") -> Style:
+def arm_look(retrieval: str, words: str) -> Style:
     """The colour of the way to find sentences, the hatching and marker of the words."""
-    return replace(look(_LIKE[retrieval]), hatch=_HATCHES[words], marker=_MARKERS[words])
+    return replace(way_look(retrieval), hatch=_HATCHES[words], marker=_MARKERS[words])
+
+
+def way_look(retrieval: str) -> Style:
+    """How a way to find sentences looks, where all have the same words."""
+    return look(_LIKE[retrieval])
 
 
 def look(method: str) -> Style:

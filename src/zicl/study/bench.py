@@ -125,6 +125,11 @@ class StudySetup:
         if path.is_file():
             scores = HeadScores.read(path)
             scores.check(self.bench.world(self.plain).lm)
+            if task not in (None, scores.task):
+                raise ConfigError(
+                    f"{path} has heads that were found on {scores.task}, not on {task}",
+                    hint="remove it, or name that task in the study's options",
+                )
             return scores
         if self.bench.dry:
             return _nothing(self.bench.world(self.plain).lm)

@@ -8,7 +8,7 @@ from zicl.evaluate.methods import METHODS
 from zicl.report.cells import Block
 from zicl.study.arms import changed, look
 from zicl.study.declare import Options, Part, Setup, Study
-from zicl.study.figure import Figure, Series
+from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, copied, per_cent, points
 
 _ICL = ("icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random")
@@ -33,9 +33,13 @@ def _figures(_: Options, outcome: Outcome) -> list[Figure]:
         return [outcome.by_task(block, f"label is {kind}", looks[kind], name, copied) for kind, name in _SAME.items()]
 
     return [
-        Figure("labels-far-and-near", "Gold and random labels, far and near", "", "accuracy", outcome.panels(icl)),
+        Figure("labels-far-and-near", "Gold and random labels, far and near", "", ACCURACY, outcome.panels(icl)),
         Figure(
-            "identical", "How often the label beside the input itself is predicted", "", "copied", outcome.panels(same)
+            "identical",
+            "How often the label beside the input itself is predicted",
+            "",
+            "copied, per cent",
+            outcome.panels(same),
         ),
     ]
 

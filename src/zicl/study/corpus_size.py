@@ -11,7 +11,7 @@ from zicl.evaluate.methods import METHODS
 from zicl.report.cells import Block
 from zicl.study.arms import changed, look, suffix
 from zicl.study.declare import Arms, Options, Part, Setup, Study
-from zicl.study.figure import Figure, Series
+from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, points
 
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -48,7 +48,7 @@ def _figures(options: SizeOptions, outcome: Outcome) -> list[Figure]:
 
     panels = outcome.panels(series)
     across = "share of the corpus' paragraphs"
-    return [Figure("corpus-size", "The size of the corpus", across, "accuracy", panels, "lines", logarithmic=True)]
+    return [Figure("corpus-size", "The size of the corpus", across, ACCURACY, panels, "lines", logarithmic=True)]
 
 
 def _findings(options: SizeOptions, outcome: Outcome) -> list[str]:

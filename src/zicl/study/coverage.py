@@ -10,7 +10,7 @@ from zicl.evaluate.methods import METHODS
 from zicl.report.cells import Block
 from zicl.study.arms import changed, look
 from zicl.study.declare import Options, Part, Setup, Study
-from zicl.study.figure import Figure, Series
+from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, points
 
 _WITHOUT = "z-icl-without"
@@ -35,7 +35,7 @@ def _figures(options: CoverageOptions, outcome: Outcome) -> list[Figure]:
         shown.append((f"Z-ICL with {names}", "z-icl", "z-icl"))
         return [outcome.by_task(block, title, look(like), name) for title, like, name in shown]
 
-    return [Figure("coverage", "The coverage of the corpus", "", "accuracy", outcome.panels(series))]
+    return [Figure("coverage", "The coverage of the corpus", "", ACCURACY, outcome.panels(series))]
 
 
 def _findings(options: CoverageOptions, outcome: Outcome) -> list[str]:

@@ -22,6 +22,8 @@ _BAR, _GROUP = 0.13, 0.8
 # The same numbers give the same file, whoever draws it and when.
 _SETTINGS: dict[Any, Any] = {"svg.hashsalt": "zicl", "font.size": 8, "axes.titlesize": 9, "hatch.linewidth": 0.7}
 _METADATA = {".svg": {"Date": None}, ".png": {"Software": None}}
+# How far the points of the next line stand aside, as a share of the axis.
+_ASIDE = 0.01
 # How much of a bar's colour is white, so that its hatching can be seen.
 _TINT = 0.6
 
@@ -87,17 +89,24 @@ def _lines(axes: Axes, panel: Panel, figure: Figure) -> dict[str, Any]:
     drawn: dict[str, Any] = {}
     if figure.logarithmic:
         axes.set_xscale("log")
-    for series in panel.series:
+    places = sorted({float(point.at) for series in panel.series for point in series.points})
+    for number, series in enumerate(panel.series):
         drawn[series.title] = axes.errorbar(
-            [float(point.at) for point in series.points],
+            [_beside(float(point.at), number, places, figure) for point in series.points],
             [point.value.estimate for point in series.points],
             yerr=_error(series.points), color=series.look.colour, marker=series.look.marker,
             linestyle=series.look.line, markersize=4, markerfacecolor="white", linewidth=1.1, capsize=2,
         )  # fmt: skip
-    places = sorted({float(point.at) for series in panel.series for point in series.points})
     axes.set_xticks(places, [f"{place:g}" for place in places])
     axes.minorticks_off()
     return drawn
+
+
+def _beside(place: float, number: int, places: list[float], figure: Figure) -> float:
+    """Each line's points a little to the right of the line's before it, so that no interval hides another."""
+    if figure.logarithmic:
+        return place * math.exp(math.log(places[-1] / places[0]) * _ASIDE * number)
+    return place + (places[-1] - places[0]) * _ASIDE * number
 
 
 def _error(points: tuple[Point, ...] | list[Point]) -> Any:

@@ -8,6 +8,9 @@ from typing import Literal
 from zicl.report.bootstrap import Estimate
 from zicl.report.style import Style
 
+# What most figures show.
+ACCURACY = "accuracy, per cent"
+
 
 @dataclass(frozen=True)
 class Point:

@@ -11,7 +11,7 @@ from zicl.evaluate.methods import METHODS, Method
 from zicl.report.cells import Block
 from zicl.study.arms import changed, look
 from zicl.study.declare import Options, Part, Setup, Study
-from zicl.study.figure import Figure, Series
+from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, points
 
 Count = Annotated[int, Field(ge=1)]
@@ -53,7 +53,7 @@ def _figures(options: FormatOptions, outcome: Outcome) -> list[Figure]:
         return [*lines, outcome.line(block, "No-demos", look("no-demos"), flat)]
 
     panels, title = outcome.panels(series), "How many demonstrations, and in which form"
-    return [Figure("format", title, "k, demonstrations", "accuracy", panels, "lines", logarithmic=True)]
+    return [Figure("format", title, "k, demonstrations", ACCURACY, panels, "lines", logarithmic=True)]
 
 
 def _findings(options: FormatOptions, outcome: Outcome) -> list[str]:

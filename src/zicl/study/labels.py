@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from zicl.report.cells import Block
 from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name
 from zicl.study.declare import Options, Part, Setup, Study
-from zicl.study.figure import Figure, Series
+from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, points
 
 _WAYS = ("nearest", "diverse", "physical")
@@ -27,7 +27,7 @@ def _figures(_: Options, outcome: Outcome) -> list[Figure]:
             for words, title in WORDS.items()
         ]
 
-    return [Figure("labels", "What labels are shown as", "", "accuracy", outcome.panels(series))]
+    return [Figure("labels", "What labels are shown as", "", ACCURACY, outcome.panels(series))]
 
 
 def _findings(_: Options, outcome: Outcome) -> list[str]:

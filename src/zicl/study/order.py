@@ -11,7 +11,7 @@ from zicl.report.bootstrap import Estimate
 from zicl.report.cells import Block
 from zicl.study.arms import arm, changed, look
 from zicl.study.declare import Arms, Options, Part, Setup, Study
-from zicl.study.figure import Figure, Panel, Point, Series
+from zicl.study.figure import ACCURACY, Figure, Panel, Point, Series
 from zicl.study.outcome import Outcome, named, points
 from zicl.study.variance import Spreads, spreads
 
@@ -65,7 +65,7 @@ def _figures(options: OrderOptions, outcome: Outcome) -> list[Figure]:
             series = [Series(f"draws of {what}", look(like), (Point(what, value),)) for what, like, value in shown]
             panels.append(Panel(named(block, outcome.blocks), tuple(series)))
     return [
-        Figure("order", "Where the nearest demonstrations stand", "", "accuracy", outcome.panels(orders)),
+        Figure("order", "Where the nearest demonstrations stand", "", ACCURACY, outcome.panels(orders)),
         Figure("variance", "What the draws do to accuracy", "", "standard deviation, points", tuple(panels)),
     ]
 

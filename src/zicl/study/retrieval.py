@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pydantic import Field
 
 from zicl.evaluate.methods import METHODS
 from zicl.report.bootstrap import Estimate
 from zicl.report.cells import Block
-from zicl.study.arms import RETRIEVALS, arm, arm_look, arm_name, changed, look, suffix
+from zicl.study.arms import RETRIEVALS, arm, arm_name, changed, look, suffix, way_look
 from zicl.study.declare import Options, Part, Setup, Study
-from zicl.study.figure import Figure, Series
+from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, points
 
 # 4,096 of the 26.9 million sentences that the paper's appendix counts.
@@ -48,19 +49,19 @@ def _parts(options: RetrievalOptions, _: Setup) -> list[Part]:
 def _figures(options: RetrievalOptions, outcome: Outcome) -> list[Figure]:
     def methods(block: Block) -> Sequence[Series]:
         shown = [("No-demos", look("no-demos"), "no-demos")]
-        shown += [(title, arm_look(name), arm_name(name, "synonyms")) for name, title in RETRIEVALS.items()]
-        shown.insert(3, ("Diverse nearest, the paper's share", look("inputs-only"), _SHARE))
+        shown += [(title, way_look(name), arm_name(name, "synonyms")) for name, title in RETRIEVALS.items()]
+        shown.insert(3, ("Diverse nearest, the paper's share", replace(way_look("diverse"), hatch="xx"), _SHARE))
         return [outcome.by_task(block, *each) for each in shown]
 
     def sweep(block: Block) -> Sequence[Series]:
         names = {float(pool): _pool_name(pool) for pool in options.pools} | {4096.0: "diverse-synonyms"}
-        return [outcome.line(block, "Diverse nearest, synonyms", arm_look("diverse"), dict(sorted(names.items())))]
+        return [outcome.line(block, "Diverse nearest, synonyms", way_look("diverse"), dict(sorted(names.items())))]
 
     lines = Figure(
-        "pool", "How far diverse nearest looks", "K, nearest sentences to draw from", "accuracy", outcome.panels(sweep),
+        "pool", "How far diverse nearest looks", "K, nearest sentences to draw from", ACCURACY, outcome.panels(sweep),
         "lines", logarithmic=True,
     )  # fmt: skip
-    return [Figure("retrieval", "Ways to find sentences", "", "accuracy", outcome.panels(methods)), lines]
+    return [Figure("retrieval", "Ways to find sentences", "", ACCURACY, outcome.panels(methods)), lines]
 
 
 def _findings(_: RetrievalOptions, outcome: Outcome) -> list[str]:

@@ -13,7 +13,7 @@ from zicl.lm.heads import Head
 from zicl.report.cells import Block
 from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name, changed, look
 from zicl.study.declare import Arms, Options, Part, Setup, Study
-from zicl.study.figure import Drawn, Figure, Series
+from zicl.study.figure import ACCURACY, Drawn, Figure, Series
 from zicl.study.heads.control import random_like
 from zicl.study.heads.figure import draw_map
 from zicl.study.heads.scores import FILE, HeadScores
@@ -100,13 +100,13 @@ def _figures(options: HeadOptions, outcome: Outcome) -> list[Figure | Drawn]:
             yield outcome.differences(block, arm(*_arm(name)).title, arm_look(*_arm(name)), _changes(options, name))
 
     made: list[Figure | Drawn] = [
-        Figure("heads", "Without the heads that copy", "", "accuracy", outcome.panels(lambda b: [*silenced(b)])),
+        Figure("heads", "Without the heads that copy", "", ACCURACY, outcome.panels(lambda b: [*silenced(b)])),
         Figure(
             "change", "What silencing heads changes: copying ones, and random ones of the same layers", "",
             "change in accuracy, points", outcome.panels(lambda b: [*change(b)]),
         ),
         Figure(
-            "sweep", "More and more heads silenced", "copying heads silenced", "accuracy",
+            "sweep", "More and more heads silenced", "copying heads silenced", ACCURACY,
             outcome.panels(lambda b: [*sweep(b)]), "lines",
         ),
     ]  # fmt: skip
@@ -146,6 +146,8 @@ def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
         every = [*_ARMS, *(_silent(name, options.count) for name in _ARMS)]
         size = outcome.size(block, every)
         said.append(f"{block.inference}: without {options.count} copying heads accuracy is {', '.join(each)} ({size}).")
+        if not options.controls:
+            continue
         against = []
         for name in options.controls:
             drawn = _controls(options, name)
