@@ -20,7 +20,7 @@ def table_html(table: Table, prefix: str = "table") -> str:
     body = "".join(_section(section, len(table.columns) + 1, signed=table.signed) for section in table.sections)
     return (
         f'<div class="table"><div class="scroll" role="region" tabindex="0" aria-labelledby="{name}">'
-        f'<table><caption id="{name}">{escape(table.title)}</caption>'
+        f'<table><caption id="{name}"><span>{escape(table.title)}</span></caption>'
         f'<thead><tr class="groups"><td></td>{groups}</tr><tr><th scope="col">Method</th>{columns}</tr></thead>'
         f"{body}</table></div>{notes_html(table.notes)}</div>"
     )
