@@ -47,6 +47,7 @@ def settings(tmp_path):
 def make_settings(tasks, **given):
     table = {"task_file": str(tasks), "seeds": [100, 13], "k": 3, "examples": 4, "batch": 4, "corpus": "given"}
     studies = {name: {"options": OPTIONS.get(name, {})} for name in NAMES}
+    studies["heads"]["parts"] = {"random": {"inferences": ["channel"]}}
     return Settings({**table, **given}, studies)
 
 

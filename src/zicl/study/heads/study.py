@@ -146,18 +146,19 @@ def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
         every = [*_ARMS, *(_silent(name, options.count) for name in _ARMS)]
         size = outcome.size(block, every)
         said.append(f"{block.inference}: without {options.count} copying heads accuracy is {', '.join(each)} ({size}).")
-        if not options.controls:
-            continue
         against = []
         for name in options.controls:
             drawn = _controls(options, name)
+            if not outcome.has(block, *drawn):
+                continue
             weights = {_silent(name, options.count): 1.0, **dict.fromkeys(drawn, -1 / len(drawn))}
             title = f"{RETRIEVALS[_arm(name)[0]].lower()} with {WORDS[_arm(name)[1]]}"
             against.append(f"{points(outcome.compare(block, weights))} for {title}")
-        said.append(
-            f"{block.inference}: against {options.draws} draws of random heads of the same layers that is "
-            f"{', '.join(against)}."
-        )
+        if against:
+            said.append(
+                f"{block.inference}: against {options.draws} draws of random heads of the same layers that is "
+                f"{', '.join(against)}."
+            )
     return said
 
 
