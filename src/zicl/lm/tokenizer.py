@@ -19,9 +19,10 @@ class PlainTokenizer:
         self.name = name
         self.bos: int | None = tokenizer.bos_token_id
         self._anchor: tuple[int, ...] = ()
-        if self.decode(self._raw("a")) != "a":
+        # Twice, because decoding takes a space off the beginning of a text, and only there.
+        if self.decode(self._raw("a") * 2) != "aa":
             self._anchor = self._raw(_ANCHOR)
-            if self.decode(self.encode("a")) != "a":
+            if self.decode(self.encode("a") * 2) != "aa":
                 raise ModelError(
                     f"the tokenizer of {name} does not give text back as it was",
                     hint="use a model with a lossless (byte-level) tokenizer",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.conftest import byte_tokenizer
+from tests.conftest import DOCUMENTS, byte_tokenizer
 from tests.lm.http import server as fake
 from tests.lm.http.conftest import prompts
 from zicl.demos.prompt import Prompt, PromptBuilder
@@ -76,6 +76,35 @@ def test_a_first_token_that_the_server_adds_is_found(running, opened, local):
         assert remote.adds_bos
         same(local, remote, prompts(remote, "direct", 1))
         assert prompts(remote, "direct", 1)[0].prefix.tokens[0] == fake.BOS
+
+
+def spaced_tokenizer():
+    """Puts a space before every text, as SentencePiece does."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    lines = pre_tokenizers.Split("\n", "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([lines, pre_tokenizers.Metaspace(prepend_scheme="first")])
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="first")
+    letters = [chr(code) for code in range(32, 127)] + ["\n"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=380, special_tokens=["<s>", "</s>"], initial_alphabet=letters, show_progress=False
+    )
+    tokenizer.train_from_iterator(DOCUMENTS * 3, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
+
+
+@pytest.mark.parametrize("name", ["tiny", None])
+@pytest.mark.parametrize("kind", [fake.VLLM, fake.SGLang])
+def test_a_space_that_the_tokenizer_puts_first_is_left_out(kind, name, running, opened):
+    raw = spaced_tokenizer()
+
+    remote = opened(running(kind, tokenizer=raw), name, raw)
+    local = HFLanguageModel(fake.tiny()[0], raw, name="tiny", identity="tiny")
+    asked = prompts(remote, "channel", 1)
+    assert asked == prompts(local, "channel", 1)
+    same(local, remote, asked)
 
 
 def test_facts_of_the_server_become_those_of_the_model(running, opened):

@@ -172,9 +172,12 @@ class Client:
                 hint="give the address it points to; redirects are not followed, for they would carry text along",
                 status=status,
             )
+        too_long = "context" in said or "too long" in said
         raise ServerError(
             f"{self.address.host} refuses {url.removeprefix(self.address.root)} ({message})",
-            hint="check the address, the model's name and the server's options",
+            hint="say how many tokens a prompt may have: --context"
+            if too_long
+            else "check the address, the model's name and the server's options",
             status=status,
         )
 

@@ -67,7 +67,7 @@ def probe(client: Client, model: str, tokenizer: Tokenizer, *, compared: bool = 
         if isinstance(whole, PromptLogprobs):
             following = _following(client, model, tokenizer, adds_bos, numbers)
         return Found(whole, following, adds_bos, numbers)
-    adds_bos = getattr(tokenizer, "adds_bos", lambda: False)()
+    adds_bos = _own_rule(tokenizer)
     following = _following(client, model, tokenizer, adds_bos, None) if compared else None
     if following is None:
         raise ServerError(
@@ -94,7 +94,9 @@ def _attempts(client: Client, model: str, tokenizer: Tokenizer) -> Iterator[Call
 
 
 def _by_number(way: Way, tokenizer: Tokenizer) -> tuple[Way, bool]:
-    adds_bos = same_tokenizer(tokenizer, way.split(_GIVEN), _GIVEN)
+    """The server gets numbers only, so whether a first token is among them is the tokenizer's own rule."""
+    same_after_first_line(tokenizer, way.split(_GIVEN), _GIVEN)
+    adds_bos = _own_rule(tokenizer)
     _different(way, _questions(tokenizer, adds_bos=adds_bos))
     return way, adds_bos
 
@@ -131,11 +133,31 @@ def same_tokenizer(tokenizer: Tokenizer, found: Split, text: str) -> bool:
         shown = (tokenizer.bos, *own) if len(found.tokens) == found.count else own
         if _agree(tokenizer, found.tokens, shown):
             return True
-    raise WrongTokenizerError(
-        f"{tokenizer.name} is not the server's tokenizer: it makes {len(own)} tokens of a text of which the server "
-        f"makes {found.count}, or others",
+    raise _wrong(tokenizer, len(own), found.count)
+
+
+def same_after_first_line(tokenizer: Tokenizer, found: Split, text: str) -> None:
+    """An error if the server splits the text otherwise than we do.
+
+    The first line is only counted: some tokenizers put a space before a text, which ours leave out, and some a token.
+    """
+    start = text.index("\n")
+    head, tail = tokenizer.encode(text[:start]), tokenizer.encode(text[start:])
+    before = found.count - len(tail)
+    if not len(head) - 1 <= before <= len(head) + 2 or not _agree(tokenizer, found.tokens[before:], tail):
+        raise _wrong(tokenizer, len(head) + len(tail), found.count)
+
+
+def _wrong(tokenizer: Tokenizer, ours: int, theirs: int) -> WrongTokenizerError:
+    return WrongTokenizerError(
+        f"{tokenizer.name} is not the server's tokenizer: it makes {ours} tokens of a text of which the server "
+        f"makes {theirs}, or others",
         hint="name the model's own tokenizer with --tokenizer (a catalog name, hf:ID, folder or gguf:FILE)",
     )
+
+
+def _own_rule(tokenizer: Tokenizer) -> bool:
+    return bool(getattr(tokenizer, "adds_bos", lambda: False)())
 
 
 def _agree(tokenizer: Tokenizer, found: Sequence[int | str | None], own: Sequence[int]) -> bool:

@@ -9,12 +9,14 @@ from functools import lru_cache
 from typing import Any
 
 from zicl.demos.tokens import Tokenizer
-from zicl.exceptions import ServerError, TokenizationError
+from zicl.exceptions import ModelError, ServerError, TokenizationError
 from zicl.lm.http.client import Client
 from zicl.lm.http.way import part
 
 # A prompt's parts are asked for again and again: lines that every prompt has, and sentences that many show.
 _REMEMBERED = 100_000
+# Some tokenizers put a space before whatever they are given; behind this character they do not.
+_ANCHOR = "\n"
 # Written for comparing: words, digits, punctuation, other scripts, line breaks as templates have them.
 TRIED = (
     "The lamp was off, and nobody knew why.",
@@ -44,29 +46,47 @@ _DIALECTS = (
 
 
 class ServerTokenizer:
-    """Splits as the server does. What it puts before every text by itself is taken off."""
+    """Splits as the server does. What it puts before every text by itself, a token or a space, is left out."""
 
     def __init__(self, client: Client, model: str, dialect: _Dialect, name: str) -> None:
         self._client, self._model, self._dialect = client, model, dialect
         self.name = name
         self._memory = lru_cache(_REMEMBERED)(self._ask)
-        self._own = self._ask("", plain=True)
-        first = self._ask("", plain=False)
-        self.bos: int | None = first[0] if first else None
+        self._first, self.bos = self._beginning()
+        self._anchor: tuple[int, ...] = ()
+        if self.decode(self.encode("a") * 2) != "aa":
+            self._anchor = self._memory(_ANCHOR)[self._first :]
+            if self.decode(self.encode("a") * 2) != "aa":
+                raise ModelError(
+                    f"{name} does not give text back as it was",
+                    hint="name a copy of it with --tokenizer, or use a model with a lossless (byte-level) tokenizer",
+                )
+
+    def _beginning(self) -> tuple[int, int | None]:
+        """How many tokens the server puts before a text even where none is asked for, and its first token."""
+        if not self._dialect.plain:
+            always = self._ask("")
+            return len(always), always[0] if always else None
+        with_first, without = self._ask("a", plain=False), self._ask("a")
+        return 0, with_first[0] if with_first[1:] == without else None
 
     def encode(self, text: str) -> tuple[int, ...]:
         """The tokens of ``text``, no special ones."""
-        return self._memory(text)[len(self._own) :] if text else ()
+        if not text:
+            return ()
+        before = _ANCHOR if self._anchor else ""
+        return self._memory(before + text)[self._first + len(self._anchor) :]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of ``tokens``, nothing cleaned up."""
         if not tokens:
             return ""
         dialect, root = self._dialect, self._client.address.root
-        body = {"model": self._model, "tokens": list(tokens), "skip_special_tokens": False}
+        body = {"model": self._model, "tokens": [*self._anchor, *tokens], "skip_special_tokens": False}
         answer = self._client.post(root + dialect.decode, body)
         key = next((key for key in dialect.back if isinstance(answer, dict) and key in answer), dialect.back[0])
-        return str(part(answer, key, server=self._client.address.host))
+        text = str(part(answer, key, server=self._client.address.host))
+        return text[text.index(_ANCHOR) + 1 :] if self._anchor else text
 
     def adds_bos(self) -> bool:
         """Whether the tokenizer itself puts its beginning-of-sequence token before a text."""

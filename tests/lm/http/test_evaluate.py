@@ -1,0 +1,41 @@
+"""An evaluation on a server: the rows of the local backend, stopped by the cost and gone on with."""
+
+import json
+
+import pytest
+
+from tests.evaluate.conftest import make_experiment, write_task
+from tests.lm.http import server as fake
+from zicl.evaluate.run import evaluate
+from zicl.evaluate.store import Results
+from zicl.evaluate.world import World
+from zicl.exceptions import BudgetError
+from zicl.lm.hf import HFLanguageModel
+
+
+def rows(folder):
+    found = Results.open(folder).table().to_pylist()
+    return sorted(found, key=lambda row: (row["method"], row["inference"], str(row["seed"]), row["example"]))
+
+
+def test_rows_are_those_of_the_local_backend_also_after_a_stop(running, opened, index, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZICL_API_KEY", "sk-secret")
+    experiment = make_experiment(write_task(tmp_path, test=4), methods=["no-demos", "z-icl", "icl-gold"], seeds=[13])
+    server = running(fake.VLLM, key="sk-secret")
+    price = {"price_in": 1000.0}
+    stopped = opened(server, max_cost=opened(server, **price).spent.cost + 10, **price)
+    with pytest.raises(BudgetError):
+        evaluate(World(experiment, lm=stopped, index=index), tmp_path / "remote")
+    asked = opened(server, **price)
+    assert evaluate(World(experiment, lm=asked, index=index), tmp_path / "remote").complete
+    assert asked.spent.remembered > 0
+
+    local = HFLanguageModel(*fake.tiny(), name="tiny", identity="tiny")
+    evaluate(World(experiment, lm=local, index=index), tmp_path / "local")
+    for mine, theirs in zip(rows(tmp_path / "local"), rows(tmp_path / "remote"), strict=True):
+        assert mine.pop("log_likelihoods") == pytest.approx(theirs.pop("log_likelihoods"), abs=1e-3)
+        assert mine == theirs
+    manifest = Results.open(tmp_path / "remote").manifest
+    assert manifest["fingerprint"]["lm"]["revision"] == "tiny by prompt_logprobs + logprob_token_ids"
+    assert "sk-secret" not in json.dumps(manifest)
+    assert str(tmp_path) not in json.dumps(manifest)
