@@ -16,9 +16,9 @@ _START = 180.0
 
 
 @contextmanager
-def llama_server(model: Path, log: Path, *, threads: int = 2) -> Iterator[str]:
+def llama_server(model: Path, log: Path, *, threads: int = 2, port: int | None = None) -> Iterator[str]:
     """The address of a server of ``model``, which ends with the block."""
-    port = _free_port()
+    port = port or _free_port()
     options = {
         "model": model,
         "model_alias": "smollm2",

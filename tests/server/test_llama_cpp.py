@@ -26,7 +26,7 @@ FILES = {"quantised": (quantised, 48, 0.99), "float32": (float32, 50, 0.999)}
 
 def real_prompts(lm, inference):
     """Film-review lines as demonstrations and inputs; few and short, for the server sorts its vocabulary per token."""
-    texts = [text for text, _ in reviews("rotten_tomatoes", offline=True) if len(text) < 120]
+    texts = [text for text, _ in reviews("rotten_tomatoes", offline=True) if len(text) < 60]
     builder = PromptBuilder(lm.tokenizer, get_template("review"), inference, context=lm.context, bos=lm.adds_bos)
     for number in range(COUNT):
         chosen = texts[7 * number : 7 * number + 3]
