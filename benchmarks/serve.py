@@ -14,6 +14,7 @@ import argparse
 import gc
 import http.client
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -51,9 +52,12 @@ def main() -> None:
     every = [text for text, _ in reviews("rotten_tomatoes")]
     texts = every[:: len(every) // options.texts][: options.texts]
     found, others = throughput(classifier, texts, options.rounds)
+    say(f"throughput: {found}")
+    refused = refusals(classifier, texts, options.refusals)
+    say(f"refusals: {refused}")
     result = {
         "clients": found,
-        "refused": refusals(classifier, texts, options.refusals),
+        "refused": refused,
         "memory": memory(lm, index, every, options.warm, options.requests),
         "machine": {"threads": options.threads, "other_load": round(others, 3), "verdict": verdict(others)},
     }
@@ -222,6 +226,10 @@ def post(port: int, body: dict[str, Any]) -> tuple[int, bytes]:
         return answer.status, answer.read()
     finally:
         connection.close()
+
+
+def say(text: str) -> None:
+    sys.stderr.write(text + "\n")
 
 
 def table(result: dict[str, Any]) -> str:

@@ -76,7 +76,8 @@ def asked(classifier, limits=None, access=None):
     service, access = Service(lambda: classifier, limits or Limits()), access or Access()
     with TestClient(make_app(service, access, PAGE), base_url=f"http://127.0.0.1:{access.port}") as client:
         client.service = service
-        wait_until(lambda: client.get("/readyz").status_code == 200)
+        wait_until(lambda: client.get("/readyz").status_code == 200 or service.failure)
+        assert service.failure is None
         yield client
 
 
@@ -97,7 +98,8 @@ def listening(classifier, limits=None):
     thread.start()
     address = f"http://127.0.0.1:{access.port}"
     try:
-        wait_until(lambda: httpx.get(f"{address}/readyz").status_code == 200)
+        wait_until(lambda: httpx.get(f"{address}/readyz").status_code == 200 or service.failure)
+        assert service.failure is None
         yield address, service
     finally:
         server.should_exit = True
