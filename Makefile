@@ -57,6 +57,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/labels.py
+	$(BIN)/python benchmarks/serve.py
 
 clean:
 	rm -rf $(VENV)
