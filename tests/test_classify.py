@@ -101,7 +101,7 @@ def test_mean_divides_by_the_tokens(index, lm):
 def test_changing_only_the_labels_searches_and_embeds_nothing_again(clf, index, monkeypatch):
     before = clf.classify(TEXTS)
     monkeypatch.setattr(BagEncoder, "encode", None)
-    monkeypatch.setattr("zicl.retrieve.vectors.search", None)
+    monkeypatch.setattr("zicl.retrieve.search.search", None)
     after = clf.set_params(labels={"dull": "flat", "fine": "nice"}).fit().classify(TEXTS)
     for old, new in zip(before, after, strict=True):
         assert [d.sentence for d in old.prepared.demos] == [d.sentence for d in new.prepared.demos]

@@ -56,6 +56,19 @@ def test_index_build_replaces_the_index(run, corpus, encoder_folder):
     assert "hnsw" in run("corpus", "info", corpus)[1]
 
 
+def test_index_tune_shows_what_it_measured_and_keeps_the_pick(run, corpus, encoder_folder):
+    assert run("index", "build", corpus, "--encoder", encoder_folder, "--kind", "ivf-sq8")[0] == 0
+    code, out, _ = run("index", "tune", corpus, "--queries", "5", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["pick"] in found["measured"]
+    assert json.loads(run("corpus", "info", corpus, "--json")[1])["index"]["search"] == found["pick"]["search"]
+    code, out, _ = run("index", "tune", corpus, "--queries", "5")
+    assert code == 0
+    assert "recall at 16" in out
+    assert "kept: ivf-sq8 nprobe=1" in out
+
+
 def test_a_build_interrupted_before_its_index_goes_on_with_it(run, jsonl, tmp_path, encoder_folder):
     assert run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--index", "none")[0] == 0
     code, _, err = run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--encoder", encoder_folder)

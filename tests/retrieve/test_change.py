@@ -86,7 +86,7 @@ def train(paths):
     new=st.lists(DOMAIN, min_size=1, max_size=2),
     limit=st.sampled_from([1, 2, 100]),
     shard=st.sampled_from([2, 1000]),
-    kind=st.sampled_from(["flat", "flat", "hnsw", "ivf"]),
+    kind=st.sampled_from(["flat", "flat", "hnsw", "ivf", "ivf-sq8", "ivf-pq"]),
 )
 def test_adding_and_removing_give_the_bytes_of_a_corpus_from_scratch(tmp_path_factory, old, new, limit, shard, kind):
     folder = tmp_path_factory.mktemp("add")
@@ -112,7 +112,7 @@ def test_adding_and_removing_give_the_bytes_of_a_corpus_from_scratch(tmp_path_fa
         assert texts == [Corpus.open(rest).text(int(row)) for row in Corpus.open(rest).indexed]
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf", "ivf-sq8", "ivf-pq"])
 def test_only_what_is_new_is_embedded(tmp_path, kind):
     paths = write(tmp_path, DOMAINS)
     old = make_index(tmp_path / "c.zicl", domains={name: paths[name] for name in ("film", "food")}, kind=kind)
@@ -139,7 +139,7 @@ def test_vectors_of_a_real_encoder_differ_by_rounding_only(tmp_path, encoder_fol
     # Without an encoder at hand, the one the index names is loaded.
     add_domains(tmp_path / "c.zicl", train(paths))
     for name in ("c.zicl", "s.zicl"):
-        index = vectors.read_back(tmp_path / name / "index" / "vectors.faiss")
+        index = vectors.read_back("flat", tmp_path / name / "index" / "vectors.faiss")
         found.append(index.reconstruct_n(0, index.ntotal))
     assert np.abs(found[0] - found[1]).max() < 1e-5
 

@@ -36,8 +36,9 @@ def test_every_kind_finds_what_a_matrix_product_finds(tmp_path, kind):
 
 
 def test_auto_is_exact_for_small_corpora():
-    assert vectors.choose("auto", 1000) == "flat"
-    assert vectors.choose("auto", 2_000_000) == "ivf"
+    assert vectors.choose("auto", 1000) == vectors.choose("auto", 1_000_000) == "flat"
+    assert vectors.choose("auto", 2_000_000) == "ivf-sq8"
+    assert vectors.choose("auto", 27_000_000) == "ivf-pq"
     with pytest.raises(ConfigError, match="unknown kind"):
         vectors.choose("tree", 5)
 

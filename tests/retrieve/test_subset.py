@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from zicl.exceptions import ConfigError, EmptyCorpusError, UnknownNameError, UsageError
 from zicl.retrieve.base import RETRIEVERS, Query
+from zicl.retrieve.compressed import COMPRESSED
 from zicl.retrieve.joint import JointIndex
 from zicl.retrieve.subset import subset
 
+KINDS = ["flat", "hnsw", "ivf", "ivf-sq8", "ivf-pq"]
 QUERY = "The soup and the bread were cold."
 # The films come first, so that what the trains repeat of them is not indexed a second time.
 DOMAINS = {
@@ -30,7 +32,7 @@ def write(folder, domains):
     return paths
 
 
-@pytest.fixture(scope="module", params=["flat", "hnsw", "ivf"])
+@pytest.fixture(scope="module", params=KINDS)
 def index(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("index")
     return make_index(folder / "c.zicl", domains=write(folder, DOMAINS), kind=request.param)
@@ -44,7 +46,7 @@ def many(tmp_path_factory):
     generator = np.random.default_rng(3)
     texts = [". ".join(" ".join(generator.choice(words, 5)) + f" {n} {m}" for m in range(3)) for n in range(200)]
     paths = write(folder, {"a": texts[:120], "b": texts[120:]})
-    return {kind: make_index(folder / f"{kind}.zicl", domains=paths, kind=kind) for kind in ("flat", "hnsw", "ivf")}
+    return {kind: make_index(folder / f"{kind}.zicl", domains=paths, kind=kind) for kind in KINDS}
 
 
 def texts_of(index, rows):
@@ -55,7 +57,9 @@ def texts_of(index, rows):
 def test_without_a_domain_it_is_the_corpus_built_without_it(index, tmp_path, without):
     part = subset(index, without=without)
     rest = {name: texts for name, texts in DOMAINS.items() if name not in without}
-    scratch = make_index(tmp_path / "s.zicl", domains=write(tmp_path, rest))
+    # Half precision changes the order of vectors that are as good as equal: there the same kind is compared.
+    kind = index.manifest["kind"] if index.manifest["kind"] in COMPRESSED else "flat"
+    scratch = make_index(tmp_path / "s.zicl", domains=write(tmp_path, rest), kind=kind)
     assert texts_of(part, part.indexed()) == texts_of(scratch, scratch.indexed())
     assert part.corpus.domains == scratch.corpus.domains
     for text in (QUERY, "the lamp was out.", "Nobody spoke."):
@@ -78,19 +82,20 @@ def test_a_sentence_stands_in_for_its_twin_that_is_left_out(index):
     assert rows["the lamp was out."] not in index.indexed()
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share", [0.6, 0.05])
 def test_search_is_what_a_matrix_product_over_the_part_finds(many, kind, share):
     part = subset(many[kind], share=share, seed=2)
     exact = BagEncoder().encode(texts_of(part, part.indexed())) @ BagEncoder().encode([QUERY])[0]
     hits = list(part.nearest(QUERY))
     assert {hit.row for hit in hits} == set(part.indexed().tolist())
-    assert sorted((h.similarity for h in hits), reverse=True) == pytest.approx(sorted(exact, reverse=True), abs=1e-6)
+    close = 1e-3 if kind in COMPRESSED else 1e-6
+    assert sorted((h.similarity for h in hits), reverse=True) == pytest.approx(sorted(exact, reverse=True), abs=close)
     if kind == "flat":
         assert [h.similarity for h in hits] == pytest.approx(sorted(exact, reverse=True), abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["hnsw", "ivf"])
+@pytest.mark.parametrize("kind", KINDS[1:])
 def test_an_approximate_search_of_a_part_gives_as_many_as_are_asked_for(many, kind):
     part = subset(many[kind], without=["a"], share=0.2)
     assert len(part._search(QUERY, 64)) == min(64, len(part.indexed()))

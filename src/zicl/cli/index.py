@@ -1,33 +1,42 @@
-"""zicl index: build."""
+"""zicl index: build, tune."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl.cli._options import OfflineOption, go_offline
+from zicl.cli._options import JsonOption, OfflineOption, go_offline
 from zicl.cli._progress import bars, say
 
+if TYPE_CHECKING:
+    from zicl.retrieve.measure import Measured
+    from zicl.retrieve.tune import Tuning
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+CorpusArgument = Annotated[Path, typer.Argument(help="A corpus folder.")]
 
 
 @app.callback()
 def root() -> None:
-    """Build the vectors of a corpus again."""
+    """Build the vectors of a corpus again, or measure how they are searched best."""
 
 
 @app.command()
 def build(
-    corpus: Annotated[Path, typer.Argument(help="A corpus folder.")],
+    corpus: CorpusArgument,
     encoder: Annotated[
         str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")
     ] = "all-minilm-l6-v2",
-    kind: Annotated[str, typer.Option(help="auto, flat, hnsw or ivf.")] = "auto",
+    kind: Annotated[str, typer.Option(help="auto, flat, hnsw, ivf, ivf-sq8 or ivf-pq.")] = "auto",
     offline: OfflineOption = False,
 ) -> None:
-    """Embed a corpus and index its vectors; an index that is there is replaced when the new one is whole."""
+    """Embed a corpus and index its vectors; an index that is there is replaced when the new one is whole.
+
+    auto: flat (exact) up to 1 million vectors, ivf-sq8 up to 4 million, ivf-pq beyond, whatever the machine.
+    """
     from zicl.corpus.store import Corpus
     from zicl.retrieve import vectors
 
@@ -43,3 +52,66 @@ def build(
         report("loading the encoder", 0, None, encoder)
         build_index(opened, load_encoder(encoder, offline=offline), kind=wanted, report=report)
     say(f"{corpus}: {opened.manifest['indexed']:,} vectors of {encoder}, {chosen}")
+
+
+@app.command()
+def tune(
+    corpus: CorpusArgument,
+    target: Annotated[float, typer.Option(help="The recall at 16 to reach.")] = 0.95,
+    kind: Annotated[
+        list[str] | None, typer.Option(help="Measure this kind of index too, built for the purpose; may be repeated.")
+    ] = None,
+    queries: Annotated[int, typer.Option(help="Sentences of the corpus to ask with.")] = 200,
+    seed: Annotated[int, typer.Option(help="Draws the sentences.")] = 0,
+    json_output: JsonOption = False,
+) -> None:
+    """Measure recall at 16 against exact search, time and memory; the fastest over the target is kept in the index.
+
+    The queries are sentences of the corpus, without themselves among the answers. Nothing else is changed.
+    """
+    from zicl.retrieve.tune import tune as measure
+
+    with bars() as report:
+        found = measure(corpus, target=target, kinds=kind or (), queries=queries, seed=seed, report=report)
+    if json_output:
+        typer.echo(json.dumps(_as_json(found), indent=2))
+    else:
+        _show(corpus, found)
+    raise typer.Exit(0 if found.pick else 1)
+
+
+def _as_json(found: Tuning) -> dict[str, Any]:
+    about = {name: getattr(found, name) for name in ("kind", "vectors", "queries", "target")}
+    rows = [_row(each) for each in found.measured]
+    return {**about, "measured": rows, "pick": _row(found.pick) if found.pick else None}
+
+
+def _row(measured: Measured) -> dict[str, Any]:
+    return {
+        "kind": measured.kind,
+        "search": measured.effort.given(),
+        "recall_at_16": round(measured.recall, 4),
+        "milliseconds": round(measured.milliseconds, 3),
+        "anonymous_bytes": measured.memory.anonymous,
+        "mapped_bytes": measured.memory.mapped,
+    }
+
+
+def _show(corpus: Path, found: Tuning) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "kind", "search", "recall at 16", "ms", "MB own", "MB mapped")
+    for each in found.measured:
+        sizes = (each.memory.anonymous, each.memory.mapped)
+        memory = ("?" if size is None else f"{size / 1e6:,.0f}" for size in sizes)
+        mark = "✓" if each == found.pick else ""
+        table.add_row(mark, each.kind, str(each.effort), f"{each.recall:.3f}", f"{each.milliseconds:.2f}", *memory)
+    Console().print(table)
+    typer.echo(f"{found.queries} of {found.vectors:,} vectors as queries, one at a time; a process for each kind")
+    if found.pick is None:
+        say(f"nothing reaches a recall of {found.target:g}: ask for less, or build another kind (zicl index build)")
+    else:
+        typer.echo(f"kept: {found.pick.kind} {found.pick.effort or 'as it is'}")
+    if found.better is not None:
+        say(f"faster: {found.better.kind} (zicl index build {corpus} --kind {found.better.kind})")

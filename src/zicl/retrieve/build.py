@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zicl._files import empty, locked, move_in, read_json, storage_errors, write_json, writing
 from zicl._progress import Report, silent
-from zicl._random import rng
 from zicl.corpus.files import describe_files
 from zicl.corpus.store import Corpus
 from zicl.exceptions import EmptyCorpusError
-from zicl.retrieve import vectors
+from zicl.retrieve import compressed, vectors
+from zicl.retrieve.compressed import COMPRESSED, STORED
+from zicl.retrieve.effort import USUAL, Effort
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.known import NOTHING, Known
 from zicl.retrieve.vectors import Kind
 
-FOLDER, VECTORS, ROWS, MANIFEST, FORMAT = "index", "vectors.faiss", "rows.npy", "manifest.json", 1
+FOLDER, VECTORS, ROWS, MANIFEST = "index", "vectors.faiss", "rows.npy", "manifest.json"
+# The format of an index with no more than its FAISS file, and of a compressed one.
+FORMAT, COMPRESSED_FORMAT = 1, 2
 _SHARD = 2048
 
 
 def build_index(
-    corpus: Corpus, encoder: Encoder, *, kind: Kind = "auto", known: Known | None = None, report: Report = silent
+    corpus: Corpus,
+    encoder: Encoder,
+    *,
+    kind: Kind = "auto",
+    known: Known | None = None,
+    effort: Effort = USUAL,
+    report: Report = silent,
 ) -> Path:
     """Embed every distinct sentence of ``corpus`` and index the vectors; returns the index folder.
 
-    Vectors that are ``known`` from another index are taken from it.
+    Vectors that are ``known`` from another index are taken from it, and an ``effort`` that was picked for it.
     """
     rows = corpus.indexed
     if len(rows) == 0:
@@ -43,17 +54,18 @@ def build_index(
         whole = partial / "whole"
         shutil.rmtree(whole, ignore_errors=True)
         whole.mkdir()
-        _write_index(chosen, encoder.dimension, shards, len(rows), whole / VECTORS)
+        _write_index(chosen, encoder.dimension, shards, len(rows), whole, partial, report)
         np.save(whole / ROWS, rows)
+        packed = chosen in COMPRESSED
         manifest = {
-            "format": FORMAT,
+            "format": COMPRESSED_FORMAT if packed else FORMAT,
             "corpus": corpus.text_hash,
             "encoder": {"name": encoder.name, "identity": encoder.identity, "dimension": encoder.dimension},
             "kind": chosen,
             "vectors": len(rows),
-            "files": describe_files(whole, (VECTORS, ROWS)),
+            "files": describe_files(whole, (VECTORS, ROWS, STORED) if packed else (VECTORS, ROWS)),
         }
-        write_json(whole / MANIFEST, manifest)
+        write_json(whole / MANIFEST, effort.kept(manifest))
         move_in(whole, target)
         report("indexing", 1, 1, chosen)
     shutil.rmtree(partial, ignore_errors=True)
@@ -83,14 +95,20 @@ def _embed(corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, known: Kn
     return shards
 
 
-def _write_index(kind: str, dimension: int, shards: list[Path], count: int, path: Path) -> None:
-    sample = np.empty((0, dimension), dtype=np.float32)
-    if kind == "ivf":
-        wanted = np.sort(rng(0, "ivf training").choice(count, vectors.training_size(count), replace=False))
-        sample = np.concatenate(
-            [
-                np.load(shard)[wanted[(wanted >= i * _SHARD) & (wanted < (i + 1) * _SHARD)] - i * _SHARD]
-                for i, shard in enumerate(shards)
-            ]
-        )
-    vectors.write(kind, dimension, (np.load(shard) for shard in shards), sample, count, path)
+def _write_index(
+    kind: str, dimension: int, shards: list[Path], count: int, whole: Path, partial: Path, report: Report
+) -> None:
+    parts = (np.load(shard) for shard in shards)
+    if kind in COMPRESSED:
+        take = compressed.store(dimension, count, parts, whole / STORED)
+        compressed.write(kind, dimension, count, take, partial / kind, whole / VECTORS, report)
+        return
+    wanted = vectors.training_numbers(kind, count)
+    sample = np.concatenate([np.empty((0, dimension), dtype=np.float32), *_taken(shards, wanted)])
+    vectors.write(kind, dimension, parts, sample, count, whole / VECTORS)
+
+
+def _taken(shards: list[Path], wanted: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+    """Some vectors of the shards, by their numbers."""
+    for number in np.unique(wanted // _SHARD):
+        yield np.load(shards[number])[wanted[wanted // _SHARD == number] - number * _SHARD]

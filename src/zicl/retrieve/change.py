@@ -25,6 +25,7 @@ from zicl.corpus.store import MANIFEST, Corpus, read_manifest
 from zicl.exceptions import EmptyCorpusError, StorageError
 from zicl.retrieve import vectors
 from zicl.retrieve.build import FOLDER, VECTORS, build_index
+from zicl.retrieve.effort import Effort
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Index
 from zicl.retrieve.known import Known
@@ -130,8 +131,8 @@ def _index_again(whole: Corpus, index: Index, report: Report) -> None:
     unlike = stand_ins.rows[np.array([one != other for one, other in pairs], dtype=bool)]
     numbers[np.searchsorted(index.corpus.indexed, unlike)] = -1
     kind = vectors.named(index.manifest["kind"])
-    known = Known(vectors.read_back(index.corpus.path / FOLDER / VECTORS), numbers)
-    build_index(whole, _Recorded(index), kind=kind, known=known, report=report)
+    known = Known(vectors.read_back(kind, index.corpus.path / FOLDER / VECTORS), numbers)
+    build_index(whole, _Recorded(index), kind=kind, known=known, effort=Effort.of(index.manifest), report=report)
 
 
 class _Recorded:

@@ -17,11 +17,12 @@ from zicl.corpus.part import Part
 from zicl.corpus.store import Corpus, Sentence
 from zicl.exceptions import CorpusVersionError, EncoderMismatchError, IndexMissingError, StorageError
 from zicl.pair import plain
-from zicl.retrieve import vectors
-from zicl.retrieve.build import FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
+from zicl.retrieve import search, vectors
+from zicl.retrieve.build import COMPRESSED_FORMAT, FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
+from zicl.retrieve.effort import Effort
 from zicl.retrieve.encoder import Encoder, load_encoder
 
-_FIRST_FETCH = 64
+FIRST_FETCH = 64
 _CACHED_QUERIES = 65_536
 
 
@@ -113,9 +114,10 @@ class Index:
         if not (folder / MANIFEST).is_file():
             raise IndexMissingError(f"{path} has text but no index", hint=f"zicl index build {path}")
         manifest = read_json(folder / MANIFEST)
-        if manifest["format"] != FORMAT:
+        if manifest["format"] not in (FORMAT, COMPRESSED_FORMAT):
             raise CorpusVersionError(
-                f"the index of {path} has format {manifest['format']}; this version of zicl reads format {FORMAT}",
+                f"the index of {path} has format {manifest['format']}; this version of zicl reads formats {FORMAT} "
+                f"and {COMPRESSED_FORMAT}",
                 hint=f"zicl index build {path}",
             )
         check_files(folder, manifest["files"], verify=verify)
@@ -134,9 +136,10 @@ class Index:
 
     @property
     def identity(self) -> str:
-        """Identifies text and vectors."""
+        """Identifies text and vectors, and how far a search looks if that was picked."""
         kind, encoder = self.manifest["kind"], self.manifest["encoder"]["identity"]
-        return f"{stable_hash(self.corpus.hash, encoder, kind):032x}"
+        picked = [str(self._effort)] if "search" in self.manifest else []
+        return f"{stable_hash(self.corpus.hash, encoder, kind, *picked):032x}"
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -151,7 +154,11 @@ class Index:
 
     @cached_property
     def _vectors(self) -> Any:
-        return self._larger._vectors if self._larger else vectors.read(self._file(VECTORS))
+        return self._larger._vectors if self._larger else vectors.read(self.manifest["kind"], self._file(VECTORS))
+
+    @cached_property
+    def _effort(self) -> Effort:
+        return Effort.of(self.manifest)
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
@@ -167,8 +174,8 @@ class Index:
         return folder / name
 
     @cached_property
-    def _selection(self) -> vectors.Selection | None:
-        return None if self.corpus.part.whole else vectors.Selection.of(self._rows >= 0)
+    def _selection(self) -> search.Selection | None:
+        return None if self.corpus.part.whole else search.Selection.of(self._rows >= 0)
 
     def embed(self, text: str) -> NDArray[np.float32]:
         """The vector of one text, encoded alone: it must not depend on other texts, not even in its last digit."""
@@ -180,7 +187,7 @@ class Index:
 
     def nearest(self, text: str) -> Iterator[Hit]:
         """Indexed rows by falling similarity, fetched in growing pieces; the first piece is remembered."""
-        fetch, given = _FIRST_FETCH, set[int]()
+        fetch, given = FIRST_FETCH, set[int]()
         count = len(self._rows) if self._selection is None else self._selection.count
         while True:
             for row, similarity in self._search(text, fetch):
@@ -192,14 +199,15 @@ class Index:
             fetch *= 4
 
     def _search(self, text: str, fetch: int) -> list[tuple[int, float]]:
-        if fetch == _FIRST_FETCH and text in self._first_hits:
+        if fetch == FIRST_FETCH and text in self._first_hits:
             return self._first_hits[text]
-        numbers, similarities = vectors.search(self._vectors, self.embed(text), fetch, self._selection)
+        query = self.embed(text)
+        numbers, similarities = search.search(self._vectors, query, fetch, self._selection, self._effort)
         rows = self._rows[numbers]
         # A row in the place of one left out may stand elsewhere than its vector: equal ones go by row.
         order = np.lexsort((rows, -similarities))
         hits = list(zip(rows[order].tolist(), similarities[order].tolist(), strict=True))
-        if fetch == _FIRST_FETCH:
+        if fetch == FIRST_FETCH:
             if len(self._first_hits) >= _CACHED_QUERIES:
                 self._first_hits.pop(next(iter(self._first_hits)))
             self._first_hits[text] = hits

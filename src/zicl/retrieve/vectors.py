@@ -1,10 +1,9 @@
-"""FAISS indexes of unit vectors: exact for small corpora, HNSW or IVF for larger ones, memory-mapped."""
+"""Kinds of FAISS indexes of unit vectors, and their memory-mapped files: exact, HNSW, IVF and compressed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,18 +11,19 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl._random import rng
 from zicl.exceptions import ConfigError
+from zicl.retrieve.compressed import COMPRESSED, STORED, Compressed
 
-Kind = Literal["auto", "flat", "hnsw", "ivf"]
+Kind = Literal["auto", "flat", "hnsw", "ivf", "ivf-sq8", "ivf-pq"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-# Exact search of this many vectors of 384 dimensions takes about as long as encoding the query.
-_FLAT_UP_TO = 1_000_000
-_HNSW_LINKS, _HNSW_BUILD, _HNSW_SEARCH = 32, 80, 128
+# What "auto" means goes by the number of vectors, not by the machine's memory: a corpus gets the same kind, and
+# so the same neighbours, everywhere. With 384 dimensions a million vectors are 1.4 GiB, and an exact search of
+# them takes about as long as encoding the query; the 8-bit codes of four million are as large again, and are held
+# in memory while they are built.
+_FLAT_UP_TO, _SQ8_UP_TO = 1_000_000, 4_000_000
+_HNSW_LINKS, _HNSW_BUILD = 32, 80
 _IVF_TRAIN_PER_LIST = 64
-# Where fewer of an HNSW graph's vectors are wanted, comparing them all is quicker than walking among the others.
-_GRAPH_FROM = 0.1
-# FAISS's own type annotations do not know its search parameters and selectors.
-_FAISS: Any = faiss
 
 
 def named(kind: str) -> Kind:
@@ -37,12 +37,14 @@ def named(kind: str) -> Kind:
 def choose(kind: Kind, count: int) -> str:
     """The kind that ``auto`` stands for.
 
-    >>> choose("auto", 10_000), choose("auto", 5_000_000), choose("hnsw", 10)
-    ('flat', 'ivf', 'hnsw')
+    >>> choose("auto", 10_000), choose("auto", 2_000_000), choose("auto", 27_000_000), choose("hnsw", 10)
+    ('flat', 'ivf-sq8', 'ivf-pq', 'hnsw')
     """
     if named(kind) != "auto":
         return kind
-    return "flat" if count <= _FLAT_UP_TO else "ivf"
+    if count <= _FLAT_UP_TO:
+        return "flat"
+    return "ivf-sq8" if count <= _SQ8_UP_TO else "ivf-pq"
 
 
 def make(kind: str, dimension: int, count: int, sample: NDArray[np.float32]) -> Any:
@@ -62,9 +64,12 @@ def make(kind: str, dimension: int, count: int, sample: NDArray[np.float32]) -> 
     return faiss.IndexFlatIP(dimension)
 
 
-def training_size(count: int) -> int:
-    """How many vectors IVF learns from."""
-    return min(count, int(4 * math.sqrt(count)) * _IVF_TRAIN_PER_LIST)
+def training_numbers(kind: str, count: int) -> NDArray[np.int64]:
+    """Which of ``count`` vectors an index of a kind learns from, in their order."""
+    if kind != "ivf":
+        return np.empty(0, dtype=np.int64)
+    size = min(count, int(4 * math.sqrt(count)) * _IVF_TRAIN_PER_LIST)
+    return np.sort(rng(0, "ivf training").choice(count, size, replace=False))
 
 
 def write(
@@ -88,85 +93,17 @@ def write(
     faiss.write_index(index, str(path))
 
 
-def read(path: Path) -> Any:
+def read(kind: str, path: Path) -> Any:
     """Open an index memory-mapped: its vectors are read when they are searched."""
-    return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-
-
-def read_back(path: Path) -> Any:
-    """Open an index to take its vectors out again, by their numbers."""
-    index = read(path)
-    if isinstance(index, faiss.IndexIVF):
-        index.make_direct_map()
+    index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+    if kind in COMPRESSED:
+        return Compressed(index, np.load(path.with_name(STORED), mmap_mode="r"))
     return index
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """The vectors that a search is confined to."""
-
-    selector: Any
-    count: int
-
-    @classmethod
-    def of(cls, chosen: NDArray[np.bool_]) -> Selection:
-        """The vectors whose number is marked."""
-        return cls(_FAISS.IDSelectorBitmap(np.packbits(chosen, bitorder="little")), int(chosen.sum()))
-
-
-def search(
-    index: Any, query: NDArray[np.float32], count: int, only: Selection | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The ``count`` nearest, by falling similarity, equal ones by number: one query at a time.
-
-    FAISS takes another path for many queries at once, whose last digits differ; a result must not
-    depend on what else is asked.
-    """
-    if only is not None:
-        return _search_only(index, query, min(count, only.count), only)
-    count, options = min(count, index.ntotal), None
-    if isinstance(index, faiss.IndexHNSWFlat):
-        options = _FAISS.SearchParametersHNSW(efSearch=max(_HNSW_SEARCH, count))
-    elif isinstance(index, faiss.IndexIVF):
-        options = _FAISS.SearchParametersIVF(nprobe=_cells(index, count / max(1, index.ntotal)))
-    return _sorted(index, query, count, options)
-
-
-def _search_only(
-    index: Any, query: NDArray[np.float32], count: int, only: Selection
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The same among some vectors; where an approximate search finds too few of them, it looks further."""
-    if isinstance(index, faiss.IndexHNSWFlat):
-        share = only.count / index.ntotal
-        if share >= _GRAPH_FROM:
-            # Most of what the graph leads to may be left out: as many more are looked at.
-            wide = math.ceil(max(_HNSW_SEARCH, count) / share)
-            options = _FAISS.SearchParametersHNSW(efSearch=wide, sel=only.selector)
-            found = _sorted(index, query, count, options)
-            if len(found[0]) == count:
-                return found
-        index = faiss.downcast_index(index.storage)
+def read_back(kind: str, path: Path) -> Any:
+    """Open an index to take its vectors out again, by their numbers."""
+    index = read(kind, path)
     if isinstance(index, faiss.IndexIVF):
-        cells = _cells(index, count / max(1, only.count))
-        while True:
-            options = _FAISS.SearchParametersIVF(nprobe=cells, sel=only.selector)
-            found = _sorted(index, query, count, options)
-            if len(found[0]) == count or cells == index.nlist:
-                return found
-            cells = min(index.nlist, 4 * cells)
-    return _sorted(index, query, count, _FAISS.SearchParameters(sel=only.selector))
-
-
-def _cells(index: Any, share: float) -> int:
-    """How many cells are searched: more than usual where more is asked for than a few of them hold."""
-    lists = int(index.nlist)
-    return min(lists, max(int(index.nprobe), math.ceil(4 * share * lists)))
-
-
-def _sorted(
-    index: Any, query: NDArray[np.float32], count: int, options: Any
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    similarities, numbers = index.search(query.reshape(1, -1), count, params=options)
-    found = numbers[0] >= 0
-    order = np.lexsort((numbers[0][found], -similarities[0][found]))
-    return numbers[0][found][order], similarities[0][found][order]
+        index.make_direct_map()
+    return index

@@ -1,0 +1,113 @@
+"""Searching an index: one query at a time, among all its vectors or some, as far as an effort says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl.retrieve.compressed import Compressed
+from zicl.retrieve.effort import USUAL, Effort
+
+Found = tuple[NDArray[np.int64], NDArray[np.float32]]
+_HNSW_SEARCH = 128
+# Where fewer of an HNSW graph's vectors are wanted, comparing them all is quicker than walking among the others.
+_GRAPH_FROM = 0.1
+# FAISS's own type annotations do not know its search parameters and selectors.
+_FAISS: Any = faiss
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The vectors that a search is confined to."""
+
+    selector: Any
+    count: int
+
+    @classmethod
+    def of(cls, chosen: NDArray[np.bool_]) -> Selection:
+        """The vectors whose number is marked."""
+        return cls(_FAISS.IDSelectorBitmap(np.packbits(chosen, bitorder="little")), int(chosen.sum()))
+
+
+def search(
+    index: Any, query: NDArray[np.float32], count: int, only: Selection | None = None, effort: Effort = USUAL
+) -> Found:
+    """The ``count`` nearest, by falling similarity, equal ones by number: one query at a time.
+
+    FAISS takes another path for many queries at once, whose last digits differ; a result must not
+    depend on what else is asked.
+    """
+    if isinstance(index, Compressed):
+        return _search_compressed(index, query, count, only, effort)
+    if only is not None:
+        return _search_only(index, query, min(count, only.count), only, effort)
+    count, options = min(count, index.ntotal), None
+    if isinstance(index, faiss.IndexHNSWFlat):
+        options = _FAISS.SearchParametersHNSW(efSearch=max(effort.ef or _HNSW_SEARCH, count))
+    elif isinstance(index, faiss.IndexIVF):
+        options = _FAISS.SearchParametersIVF(nprobe=_cells(index, count / max(1, index.ntotal), effort))
+    return _sorted(index, query, count, options)
+
+
+def _search_only(index: Any, query: NDArray[np.float32], count: int, only: Selection, effort: Effort) -> Found:
+    """The same among some vectors; where an approximate search finds too few of them, it looks further."""
+    if isinstance(index, faiss.IndexHNSWFlat):
+        share = only.count / index.ntotal
+        if share >= _GRAPH_FROM:
+            # Most of what the graph leads to may be left out: as many more are looked at.
+            wide = math.ceil(max(effort.ef or _HNSW_SEARCH, count) / share)
+            options = _FAISS.SearchParametersHNSW(efSearch=wide, sel=only.selector)
+            found = _sorted(index, query, count, options)
+            if len(found[0]) == count:
+                return found
+        index = faiss.downcast_index(index.storage)
+    if isinstance(index, faiss.IndexIVF):
+        return _search_lists(index, query, count, count, _cells(index, count / max(1, only.count), effort), only)
+    return _sorted(index, query, count, _FAISS.SearchParameters(sel=only.selector))
+
+
+def _search_compressed(
+    index: Compressed, query: NDArray[np.float32], count: int, only: Selection | None, effort: Effort
+) -> Found:
+    """Candidates by their codes, ordered by their vectors."""
+    every = index.ntotal if only is None else only.count
+    count, refine = min(count, every), effort.refine or index.refine
+    wide = count if index.stored is None else min(every, refine * count)
+    cells = _cells(index.lists, count / max(1, every), effort)
+    found = _search_lists(index.lists, query, wide, count, cells, only)
+    if index.stored is None:
+        return found
+    numbers = np.sort(found[0])
+    similarities = index.similarities(query, numbers)
+    order = np.lexsort((numbers, -similarities))[:count]
+    return numbers[order], similarities[order]
+
+
+def _search_lists(
+    index: Any, query: NDArray[np.float32], count: int, enough: int, cells: int, only: Selection | None
+) -> Found:
+    """``count`` by the lists' codes; where they hold too few, more of them are looked through."""
+    selector = {} if only is None else {"sel": only.selector}
+    while True:
+        found = _sorted(index, query, count, _FAISS.SearchParametersIVF(nprobe=cells, **selector))
+        if len(found[0]) >= enough or cells == index.nlist:
+            return found
+        cells = min(index.nlist, 4 * cells)
+
+
+def _cells(index: Any, share: float, effort: Effort) -> int:
+    """How many cells are searched: more than usual where more is asked for than a few of them hold."""
+    lists = int(index.nlist)
+    return min(lists, max(effort.nprobe or int(index.nprobe), math.ceil(4 * share * lists)))
+
+
+def _sorted(index: Any, query: NDArray[np.float32], count: int, options: Any) -> Found:
+    similarities, numbers = index.search(query.reshape(1, -1), count, params=options)
+    found = numbers[0] >= 0
+    order = np.lexsort((numbers[0][found], -similarities[0][found]))
+    return numbers[0][found][order], similarities[0][found][order]

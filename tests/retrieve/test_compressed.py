@@ -1,0 +1,174 @@
+"""Compressed indexes: codes find candidates, vectors order them; built in parts, the same after a kill."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import BagEncoder, make_index
+from zicl.corpus.build import build_corpus
+from zicl.corpus.sources import find_sources
+from zicl.exceptions import StorageError
+from zicl.retrieve import compressed, vectors
+from zicl.retrieve.build import build_index
+from zicl.retrieve.compressed import COMPRESSED, STORED, Compressed
+from zicl.retrieve.effort import Effort
+from zicl.retrieve.index import Index
+from zicl.retrieve.search import Selection, search
+
+COUNT, DIMENSION = 900, 32
+EVERYTHING = Effort(nprobe=10**6, refine=10**6)
+
+
+def clustered(count=COUNT, seed=0):
+    """Unit vectors around a few centres, as embeddings are."""
+    generator = np.random.default_rng(seed)
+    centres = generator.standard_normal((20, DIMENSION))
+    found = centres[generator.integers(20, size=count)] + 0.5 * generator.standard_normal((count, DIMENSION))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+def built(folder, kind, content=None, name=""):
+    content = clustered() if content is None else content
+    folder.mkdir(exist_ok=True)
+    take = compressed.store(DIMENSION, len(content), np.array_split(content, 4), folder / STORED)
+    compressed.write(kind, DIMENSION, len(content), take, folder / f"work{name}", folder / "vectors.faiss")
+    return vectors.read(kind, folder / "vectors.faiss")
+
+
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compressed, "_PART", 200)
+        return {kind: built(tmp_path_factory.mktemp(kind), kind) for kind in COMPRESSED}
+
+
+def exact(index, query, count, numbers=None):
+    """The nearest by the stored vectors, equal ones by number."""
+    numbers = np.arange(index.ntotal) if numbers is None else numbers
+    similarities = index.similarities(query, numbers)
+    order = np.lexsort((numbers, -similarities))[:count]
+    return numbers[order].tolist(), similarities[order].tolist()
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+@given(seed=st.integers(0, 1000), count=st.integers(1, 60))
+def test_all_lists_and_all_candidates_are_the_exact_search(indexes, kind, seed, count):
+    index, query = indexes[kind], clustered(1, seed)[0]
+    numbers, similarities = search(index, query, count, effort=EVERYTHING)
+    assert (numbers.tolist(), similarities.tolist()) == exact(index, query, count)
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+@given(seed=st.integers(0, 1000), nprobe=st.integers(1, 30), refine=st.integers(1, 8), count=st.integers(1, 40))
+def test_ordering_by_the_vectors_never_loses_a_neighbour(indexes, kind, seed, nprobe, refine, count):
+    index, query = indexes[kind], clustered(1, seed)[0]
+    true, plain = set(exact(index, query, count)[0]), Compressed(index.lists, None)
+    found = [
+        len(true & set(search(each, query, count, effort=Effort(nprobe=nprobe, refine=refine))[0].tolist()))
+        for each in (plain, index)
+    ]
+    assert found[0] <= found[1]
+
+
+@given(seed=st.integers(0, 1000), nprobe=st.integers(1, 30), more=st.integers(1, 30))
+def test_more_lists_and_more_candidates_never_lose_a_neighbour(indexes, seed, nprobe, more):
+    index, query = indexes["ivf-sq8"], clustered(1, seed)[0]
+    true, found = set(exact(index, query, 16)[0]), []
+    for effort in (Effort(nprobe=nprobe, refine=8), Effort(nprobe=nprobe, refine=8 + more)):
+        found.append(len(true & set(search(index, query, 16, effort=effort)[0].tolist())))
+    assert found[0] <= found[1]
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+@given(numbers=st.lists(st.integers(0, COUNT - 1), min_size=1, unique=True), seed=st.integers(0, 1000))
+def test_a_similarity_does_not_depend_on_which_others_are_asked_for(indexes, kind, numbers, seed):
+    index, query = indexes[kind], clustered(1, seed)[0]
+    together = index.similarities(query, np.array(numbers))
+    alone = [float(index.similarities(query, np.array([number]))[0]) for number in numbers]
+    assert together.tolist() == alone
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+@given(seed=st.integers(0, 1000), share=st.floats(0.01, 0.9), count=st.integers(1, 60))
+def test_a_part_is_searched_as_if_it_were_all(indexes, kind, seed, share, count):
+    index, query = indexes[kind], clustered(1, seed)[0]
+    chosen = np.random.default_rng(seed).random(COUNT) < share
+    only = Selection.of(chosen)
+    numbers, similarities = search(index, query, count, only, EVERYTHING)
+    assert (numbers.tolist(), similarities.tolist()) == exact(index, query, count, np.flatnonzero(chosen))
+    assert len(search(index, query, count, only, Effort(nprobe=1))[0]) == min(count, only.count)
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_recall_with_the_usual_effort(indexes, kind):
+    index, found = indexes[kind], []
+    for query in clustered(50, 7):
+        true = set(exact(index, query, 16)[0])
+        found.append(len(true & set(search(index, query, 16)[0].tolist())) / 16)
+    assert np.mean(found) > 0.9
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+@pytest.mark.parametrize("stop_after", [1, 2, 4, 6])
+def test_a_killed_build_goes_on_and_writes_the_same_bytes(tmp_path, monkeypatch, kind, stop_after):
+    monkeypatch.setattr(compressed, "_PART", 200)
+    built(tmp_path / "whole", kind)
+    calls, content, folder = 0, clustered(), tmp_path / "killed"
+    folder.mkdir()
+    take = compressed.store(DIMENSION, COUNT, [content], folder / STORED)
+
+    def killed(*_):
+        nonlocal calls
+        calls += 1
+        if calls == stop_after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compressed.write(kind, DIMENSION, COUNT, take, folder / "work", folder / "vectors.faiss", killed)
+    assert not (folder / "vectors.faiss").exists()
+    done = {path: path.stat().st_mtime_ns for path in (folder / "work").iterdir()}
+    compressed.write(kind, DIMENSION, COUNT, take, folder / "work", folder / "vectors.faiss")
+    assert all(path.stat().st_mtime_ns == before for path, before in done.items())
+    for name in ("vectors.faiss", STORED):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_parts_are_what_one_piece_is(tmp_path, monkeypatch):
+    whole = built(tmp_path / "one", "ivf-sq8")
+    monkeypatch.setattr(compressed, "_PART", 100)
+    parts = built(tmp_path / "parts", "ivf-sq8")
+    for query in clustered(10, 3):
+        assert search(whole, query, 20)[0].tolist() == search(parts, query, 20)[0].tolist()
+
+
+def test_codes_alone_are_searched_and_give_no_vectors(indexes):
+    codes = Compressed(indexes["ivf-pq"].lists, None)
+    assert len(search(codes, clustered(1, 5)[0], 16)[0]) == 16
+    with pytest.raises(StorageError, match="codes only"):
+        codes.reconstruct_batch(np.array([0]))
+
+
+@pytest.mark.parametrize("count", [1, 2, 40])
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_hardly_any_vectors_are_enough(tmp_path, kind, count, capfd):
+    content = clustered(count)
+    assert search(built(tmp_path / "few", kind, content), content[0], 5)[0][0] == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_a_corpus_with_a_compressed_index(tmp_path, jsonl, kind):
+    index = make_index(tmp_path / "c.zicl", jsonl, kind=kind)
+    assert index.manifest["format"] == 2
+    assert set(index.manifest["files"]) == {"vectors.faiss", "rows.npy", STORED}
+    scratch = build_corpus(find_sources([jsonl]), tmp_path / "s.zicl")
+    build_index(scratch, BagEncoder(), kind=kind)
+    again = Index.open(scratch.path, encoder=BagEncoder())
+    flat = make_index(tmp_path / "f.zicl", jsonl)
+    for text in ("cold bread and soup", "the old train"):
+        hits = list(index.nearest(text))
+        assert hits == list(again.nearest(text))
+        assert len(hits) == 30
+        truth = sorted((hit.similarity for hit in flat.nearest(text)), reverse=True)
+        assert [hit.similarity for hit in hits] == pytest.approx(truth, abs=1e-3)

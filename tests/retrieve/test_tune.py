@@ -1,0 +1,158 @@
+"""Tuning: what is measured is true, the pick is the fastest over the target, and nothing but the pick is kept."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import BagEncoder, make_index
+from zicl.corpus.remove import remove_domains
+from zicl.corpus.sources import find_sources
+from zicl.exceptions import ConfigError, StorageError
+from zicl.retrieve import exact
+from zicl.retrieve import tune as module
+from zicl.retrieve.change import add_domains
+from zicl.retrieve.effort import Effort
+from zicl.retrieve.index import Index
+from zicl.retrieve.measure import Measured, Memory, Questions, asked, ladders
+from zicl.retrieve.tune import Tuning, tune
+
+WORDS = ["lamp", "soup", "train", "bird", "bread", "phone", "song", "clue", "pear", "tile", "village", "window"]
+
+
+def texts(seed, count):
+    generator = np.random.default_rng(seed)
+    return [". ".join(" ".join(generator.choice(WORDS, 5)) + f" {n} {m}" for m in range(3)) for n in range(count)]
+
+
+def write(path, content):
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in content))
+    return [path]
+
+
+@pytest.fixture
+def made(tmp_path):
+    return {"a": write(tmp_path / "a.jsonl", texts(1, 120)), "b": write(tmp_path / "b.jsonl", texts(2, 60))}
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_pick_is_kept_and_used_and_nothing_else_changes(tmp_path, made):
+    index = make_index(tmp_path / "c.zicl", domains=made, kind="ivf-pq")
+    before, identity = contents(index.corpus.path), index.identity
+    found = tune(index.corpus.path, queries=20)
+    assert found.pick is not None
+    assert found.pick.recall >= 0.95
+    assert found.pick.milliseconds == min(each.milliseconds for each in found.measured if each.recall >= 0.95)
+    after = contents(index.corpus.path)
+    assert [path.name for path in before if before[path] != after[path]] == ["manifest.json"]
+    assert before.keys() == after.keys()
+    tuned = Index.open(index.corpus.path, encoder=BagEncoder())
+    assert tuned.manifest == {**index.manifest, "search": found.pick.effort.given()}
+    assert tuned.identity != identity
+    with pytest.raises(StorageError, match="was changed since"):
+        next(index.nearest("the soup"))
+    add_domains(
+        index.corpus.path, find_sources([], {"c": write(tmp_path / "c.jsonl", texts(3, 5))}), encoder=BagEncoder()
+    )
+    assert Index.open(index.corpus.path).manifest["search"] == tuned.manifest["search"]
+
+
+def test_searches_go_as_far_as_the_manifest_says(tmp_path, made):
+    index = make_index(tmp_path / "c.zicl", domains=made, kind="ivf")
+    few, usual = (len(index._search("the soup", 64)) for _ in range(2))
+    assert few == usual == 64
+    path = index.corpus.path / "index" / "manifest.json"
+    every = index._vectors.nlist
+    path.write_text(json.dumps({**index.manifest, "search": {"nprobe": every}}))
+    hits = Index.open(index.corpus.path, encoder=BagEncoder())._search("the soup", 16)
+    flat = make_index(tmp_path / "f.zicl", domains=made)
+    assert [s for _, s in hits] == pytest.approx([s for _, s in flat._search("the soup", 16)], abs=1e-6)
+
+
+def test_other_kinds_are_measured_and_the_index_stays_what_it_is(tmp_path, made):
+    index = make_index(tmp_path / "c.zicl", domains=made)
+    before = contents(index.corpus.path)
+    found = tune(index.corpus.path, kinds=["hnsw", "ivf", "ivf-sq8", "ivf-pq", "auto"], queries=10)
+    assert found.measured[0].kind == "flat"
+    assert {each.kind for each in found.measured} == {"flat", "hnsw", "ivf", "ivf-sq8", "ivf-pq"}
+    assert found.pick == found.measured[0]
+    assert found.pick.recall == 1
+    assert contents(index.corpus.path) == before
+    for kind in ("ivf", "ivf-sq8"):
+        assert max(each.recall for each in found.measured if each.kind == kind) >= 0.95
+    if found.pick.memory.anonymous is not None:
+        assert all(each.memory.anonymous > 1 << 20 and each.memory.mapped > 1 << 20 for each in found.measured)
+
+
+def test_removed_domains_are_neither_asked_with_nor_found(tmp_path, made):
+    index = make_index(tmp_path / "c.zicl", domains=made, kind="ivf-sq8")
+    remove_domains(index.corpus.path, ["a"])
+    rest = Index.open(index.corpus.path, encoder=BagEncoder())
+    questions = module._questions(rest, rest._vectors, 30, 0)
+    used = set(rest.numbers().tolist())
+    assert set(questions.own.tolist()) | set(np.concatenate(questions.truth).tolist()) <= used
+    assert all(own not in truth for own, truth in zip(questions.own, questions.truth, strict=True))
+    assert tune(index.corpus.path, queries=10).pick is not None
+
+
+def test_what_cannot_be_measured_is_said(index):
+    with pytest.raises(ConfigError, match="cannot be reached"):
+        tune(index.corpus.path, target=1.5)
+    with pytest.raises(ConfigError, match="unknown kind"):
+        tune(index.corpus.path, kinds=["tree"])
+    with pytest.raises(ConfigError, match="0 queries"):
+        tune(index.corpus.path, queries=0)
+
+
+def measured(kind, recall, milliseconds):
+    return Measured(kind, Effort(), recall, milliseconds, Memory(None, None))
+
+
+@given(rows=st.lists(st.builds(measured, st.sampled_from(["ivf", "hnsw"]), st.floats(0, 1), st.floats(0.01, 9))))
+def test_the_fastest_over_the_target_is_picked(rows):
+    tuning = Tuning("ivf", 10, 10, 0.9, rows)
+    good = [row for row in rows if row.recall >= 0.9]
+    own = [row for row in good if row.kind == "ivf"]
+    assert (tuning.pick is None) == (not own)
+    assert tuning.pick is None or tuning.pick.milliseconds == min(row.milliseconds for row in own)
+    assert tuning.better is None or tuning.better.milliseconds == min(row.milliseconds for row in good)
+
+
+@given(lists=st.integers(1, 30_000), kind=st.sampled_from(["ivf", "ivf-sq8", "ivf-pq"]))
+def test_efforts_grow_up_to_all_lists(lists, kind):
+    for row in ladders(kind, lists):
+        probes = [effort.nprobe for effort in row]
+        assert probes == sorted(set(probes))
+        assert probes[-1] == lists
+
+
+def test_recall_counts_the_first_sixteen_without_the_query():
+    truth = np.arange(1, 17).reshape(1, -1)
+    questions = Questions(np.zeros((1, 4), np.float32), np.array([0]), truth, 64)
+    answers = {1.0: np.arange(17), 0.5: np.r_[0, 1:9, 20:60, 9:17], 0.0: np.arange(20, 50)}
+    for recall, answer in answers.items():
+        assert asked(lambda _, answer=answer: answer, questions)[0] == recall
+
+
+@given(count=st.integers(1, 30), block=st.integers(1, 50), seed=st.integers(0, 99))
+def test_exact_search_in_blocks_is_one_matrix_product(count, block, seed):
+    generator = np.random.default_rng(seed)
+    content, queries = generator.standard_normal((60, 8)), generator.standard_normal((3, 8))
+
+    class Flat:
+        ntotal = 60
+
+        def reconstruct_batch(self, numbers):
+            return content[numbers].astype(np.float32)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "_BLOCK", block)
+        found, similarities = exact.nearest(Flat(), queries.astype(np.float32), count, np.arange(0, 60, 2))
+    truth = 2 * np.argsort(-(queries @ content[::2].T), axis=1)[:, :count]
+    assert found.tolist() == truth.tolist()
+    assert np.all(np.diff(similarities, axis=1) <= 0)
