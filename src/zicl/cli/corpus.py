@@ -42,7 +42,7 @@ def build(
     encoder: Annotated[
         str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")
     ] = "all-minilm-l6-v2",
-    kind: Annotated[str, typer.Option("--index", help="auto, none (text only), or a kind of zicl index build.")] = "auto",
+    kind: Annotated[str, typer.Option("--index", help="auto, none (text only), or a kind of index build.")] = "auto",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a corpus that exists.")] = False,
     offline: OfflineOption = False,
 ) -> None:

@@ -65,10 +65,11 @@ class Measured:
 def measure(kind: str, path: Path, questions: Questions, enough: float) -> list[Measured]:
     """Search the index in the file ``path`` with growing effort, until the recall is ``enough``."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_measure, kind, path, questions, enough).result()
+        return pool.submit(measure_here, kind, path, questions, enough).result()
 
 
-def _measure(kind: str, path: Path, questions: Questions, enough: float) -> list[Measured]:
+def measure_here(kind: str, path: Path, questions: Questions, enough: float) -> list[Measured]:
+    """The same in this process."""
     index = vectors.read(kind, path)
     only = None if questions.chosen is None else Selection.of(questions.chosen)
 
