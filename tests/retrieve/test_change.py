@@ -16,6 +16,7 @@ from zicl.corpus.remove import remove_domains
 from zicl.corpus.sources import find_sources
 from zicl.corpus.store import Corpus
 from zicl.exceptions import (
+    ConfigError,
     EmptyCorpusError,
     EncoderMismatchError,
     StorageError,
@@ -24,7 +25,7 @@ from zicl.exceptions import (
 )
 from zicl.retrieve import build as index_build
 from zicl.retrieve.base import RETRIEVERS, Query
-from zicl.retrieve.change import add_domains, compact
+from zicl.retrieve.change import add_domains, change_kind, compact
 from zicl.retrieve.index import Index
 
 DOMAINS = {"film": DOCUMENTS[:4], "food": [*DOCUMENTS[4:7], DOCUMENTS[1]], "train": [DOCUMENTS[0], *DOCUMENTS[7:]]}
@@ -335,3 +336,23 @@ def test_two_changes_do_not_mix(made, tmp_path):
             add_domains(path, train(paths), encoder=BagEncoder())
         with pytest.raises(StorageError, match="another process"):
             remove_domains(path, ["film"])
+
+
+@pytest.mark.parametrize(("old", "new"), [("flat", "ivf-pq"), ("flat", "hnsw"), ("ivf-sq8", "ivf-pq"), ("ivf", "flat")])
+@pytest.mark.parametrize("removed", [[], ["film"]])
+def test_another_kind_from_the_same_vectors_is_the_one_built_from_scratch(tmp_path, old, new, removed):
+    paths = write(tmp_path, DOMAINS)
+    indexes = [make_index(tmp_path / f"{kind}.zicl", domains=paths, kind=kind) for kind in (old, new)]
+    for index in indexes:
+        remove_domains(index.corpus.path, removed) if removed else None
+    encoder = Counting()
+    changed = change_kind(indexes[0].corpus.path, new, encoder=encoder)
+    assert encoder.texts == []
+    index_build.build_index(Corpus.open(indexes[1].corpus.path), BagEncoder(), kind=new)
+    assert contents(changed.corpus.path / "index") == contents(indexes[1].corpus.path / "index")
+
+
+def test_half_precision_does_not_become_full(tmp_path):
+    index = make_index(tmp_path / "c.zicl", domains=write(tmp_path, DOMAINS), kind="ivf-pq")
+    with pytest.raises(ConfigError, match="half precision"):
+        change_kind(index.corpus.path, "auto", encoder=BagEncoder())

@@ -31,6 +31,9 @@ def build(
         str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")
     ] = "all-minilm-l6-v2",
     kind: Annotated[str, typer.Option(help="auto, flat, hnsw, ivf, ivf-sq8 or ivf-pq.")] = "auto",
+    keep_vectors: Annotated[
+        bool, typer.Option("--keep-vectors", help="Take the vectors of the index that is there, and its encoder.")
+    ] = False,
     offline: OfflineOption = False,
 ) -> None:
     """Embed a corpus and index its vectors; an index that is there is replaced when the new one is whole.
@@ -45,6 +48,13 @@ def build(
     opened = Corpus.open(corpus)
     wanted = vectors.named(kind)
     chosen = vectors.choose(wanted, opened.manifest["indexed"])
+    if keep_vectors:
+        from zicl.retrieve.change import change_kind
+
+        with bars() as report:
+            encoder = change_kind(corpus, wanted, offline=offline, report=report).manifest["encoder"]["name"]
+        say(f"{corpus}: {opened.manifest['indexed']:,} vectors of {encoder}, {chosen}")
+        return
     with bars() as report:
         from zicl.retrieve.build import build_index
         from zicl.retrieve.encoder import load_encoder
@@ -114,4 +124,4 @@ def _show(corpus: Path, found: Tuning) -> None:
     else:
         typer.echo(f"kept: {found.pick.kind} {found.pick.effort or 'as it is'}")
     if found.better is not None:
-        say(f"faster: {found.better.kind} (zicl index build {corpus} --kind {found.better.kind})")
+        say(f"faster: {found.better.kind} (zicl index build {corpus} --kind {found.better.kind} --keep-vectors)")

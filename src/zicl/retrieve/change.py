@@ -1,4 +1,4 @@
-"""Changing a corpus with its index: adding domains, and freeing the space of removed ones.
+"""Changing a corpus with its index: adding domains, freeing the space of removed ones, another kind of index.
 
 The changed corpus is written beside its place, embedding only what is new, and moved in when it is whole.
 A change that was killed leaves the corpus as it was, and goes on when it is asked for again.
@@ -22,13 +22,15 @@ from zicl.corpus.build import BuildOptions, build_key
 from zicl.corpus.rewrite import write_rest
 from zicl.corpus.sources import Source
 from zicl.corpus.store import MANIFEST, Corpus, read_manifest
-from zicl.exceptions import EmptyCorpusError, StorageError
+from zicl.exceptions import ConfigError, EmptyCorpusError, StorageError
 from zicl.retrieve import vectors
 from zicl.retrieve.build import FOLDER, VECTORS, build_index
+from zicl.retrieve.compressed import COMPRESSED
 from zicl.retrieve.effort import Effort
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Index
 from zicl.retrieve.known import Known
+from zicl.retrieve.vectors import Kind
 
 
 def add_domains(
@@ -90,6 +92,21 @@ def compact(
     return Corpus.open(path, verify=False)
 
 
+def change_kind(
+    path: str | Path, kind: Kind, *, encoder: Encoder | None = None, offline: bool = False, report: Report = silent
+) -> Index:
+    """The index of a corpus as another kind, from the vectors it has: hardly anything is embedded again."""
+    index = Index.open(path, encoder=encoder, offline=offline)
+    chosen = vectors.choose(kind, len(index.indexed()))
+    if index.manifest["kind"] in COMPRESSED and chosen not in COMPRESSED:
+        raise ConfigError(
+            f"this index has its vectors in half precision, and {chosen} keeps them in full",
+            hint=f"embed them again: zicl index build {path} --kind {chosen}",
+        )
+    build_index(index.corpus, _Recorded(index), kind=kind, known=_known(index), report=report)
+    return Index.open(path, encoder=encoder, offline=offline)
+
+
 @contextmanager
 def _changing(target: Path, key: str | None, old: Corpus) -> Iterator[Path]:
     """A locked folder beside ``target`` to work in; what a killed change with the same key left there is kept."""
@@ -125,14 +142,18 @@ def _index_again(whole: Corpus, index: Index, report: Report) -> None:
     """The index of the changed corpus, of the same kind, from the vectors there are and those of new sentences."""
     if (whole.path / FOLDER / MANIFEST).is_file():
         return
+    kind, effort = vectors.named(index.manifest["kind"]), Effort.of(index.manifest)
+    build_index(whole, _Recorded(index), kind=kind, known=_known(index), effort=effort, report=report)
+
+
+def _known(index: Index) -> Known:
+    """The vectors an index has, in the order of its rows."""
     numbers, stand_ins = index.numbers(), index.corpus.stand_ins
     # A stand-in has its twin's vector; where capitals differ, an encoder may see another sentence.
     pairs = zip(*(index.corpus.texts(rows.tolist()) for rows in (stand_ins.replaced, stand_ins.rows)), strict=True)
     unlike = stand_ins.rows[np.array([one != other for one, other in pairs], dtype=bool)]
     numbers[np.searchsorted(index.corpus.indexed, unlike)] = -1
-    kind = vectors.named(index.manifest["kind"])
-    known = Known(vectors.read_back(kind, index.corpus.path / FOLDER / VECTORS), numbers)
-    build_index(whole, _Recorded(index), kind=kind, known=known, effort=Effort.of(index.manifest), report=report)
+    return Known(vectors.read_back(index.manifest["kind"], index.corpus.path / FOLDER / VECTORS), numbers)
 
 
 class _Recorded:
