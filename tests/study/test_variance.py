@@ -31,7 +31,19 @@ def test_what_only_labels_change_is_theirs():
     assert turned.labels.estimate == 0
 
 
+@pytest.mark.parametrize("examples", [40, 400])
+def test_the_interval_lies_around_the_deviation_and_not_above_it(examples):
+    """Labels flip every example by itself, sentences none: drawn examples alone would give 1.4 times the deviation."""
+    draw = np.random.default_rng(3)
+    right = [draw.integers(2, size=examples) for _ in range(8)]
+    found = spreads([[cell([row, row]) for row in right]])
+    assert found.sentences.high == 0
+    width = found.labels.high - found.labels.low
+    assert found.labels.low + 0.2 * width < found.labels.estimate < found.labels.high - 0.2 * width
+
+
 def test_one_draw_of_either_says_nothing():
     assert spreads([[cell([[1, 0]]), cell([[1, 0]])]]) is None
     assert spreads([[cell([[1, 0], [0, 1]])]]) is None
     assert spreads([]) is None
+    assert spreads([[cell([[1], [0]]), cell([[1], [1]])]]) is None

@@ -32,10 +32,10 @@ def spreads(tasks: Sequence[Sequence[Cell]]) -> Spreads | None:
     tables = [table for cells in tasks if (table := _table(cells)) is not None]
     if not tables:
         return None
-    found = _deviations([100 * table.mean(axis=2) for table in tables])
+    found = _deviations([_variances(table) for table in tables])
     drawn = _deviations([_resampled(table, number) for number, table in enumerate(tables)])
     pairs = ((found[0], drawn[0]), (found[1], drawn[1]), (found[0] - found[1], drawn[0] - drawn[1]))
-    return Spreads(*(_estimate(float(value), values) for value, values in pairs))
+    return Spreads(*(_estimate(float(np.squeeze(value)), values) for value, values in pairs))
 
 
 def _table(cells: Sequence[Cell]) -> Right | None:
@@ -46,22 +46,36 @@ def _table(cells: Sequence[Cell]) -> Right | None:
     runs = [[next(run for run in cell.runs if run.seed == seed) for seed in seeds] for cell in cells]
     shared = reduce(np.intersect1d, [run.examples for row in runs for run in row])
     right = [[(run.gold == run.predicted)[np.searchsorted(run.examples, shared)] for run in row] for row in runs]
-    return np.array(right, dtype=np.float64) if len(shared) else None
+    return np.array(right, dtype=np.float64) if len(shared) > 1 else None
+
+
+def _variances(table: Right) -> Right:
+    """The variance of accuracy over draws of labels, and over draws of sentences; the mean over the other draws."""
+    return np.array([_variance(table.mean(axis=2, keepdims=True), axis) for axis in (0, 1)])
 
 
 def _resampled(table: Right, number: int) -> Right:
-    """The accuracies with the examples drawn anew, (draws of labels, seeds, draws of examples)."""
+    """The same two with the examples drawn anew, (2, draws of examples).
+
+    An example that is drawn twice moves accuracy twice as far, so that a draw of examples varies more than the
+    examples do: by its own variance over n², in the mean. That is taken off, else the interval lies too high.
+    """
     size = table.shape[2]
     drawn = rng(0, number, "variance").integers(size, size=(DRAWS, size)) + size * np.arange(DRAWS)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=DRAWS * size).reshape(DRAWS, size)
-    return np.asarray(100 * (table @ counts.T) / size)
+    accuracies = table @ counts.T / size
+    found = [_variance(accuracies, axis) - _variance(table, axis) @ counts.T / size**2 for axis in (0, 1)]
+    return np.asarray(np.array(found) * size / (size - 1))
 
 
-def _deviations(scores: Sequence[Right]) -> tuple[Right, Right]:
-    """The two deviations; variances are averaged over tasks and over the draws of the other kind."""
-    labels = np.sqrt(np.mean([np.var(each, axis=0, ddof=1).mean(axis=0) for each in scores], axis=0))
-    sentences = np.sqrt(np.mean([np.var(each, axis=1, ddof=1).mean(axis=0) for each in scores], axis=0))
-    return labels, sentences
+def _variance(values: Right, axis: int) -> Right:
+    """The variance over the first or the second axis, the mean over the other."""
+    return np.asarray(np.var(values, axis=axis, ddof=1).mean(axis=0))
+
+
+def _deviations(variances: Sequence[Right]) -> Right:
+    """Standard deviations in points, of the mean variance over tasks."""
+    return np.asarray(100 * np.sqrt(np.maximum(np.mean(variances, axis=0), 0)))
 
 
 def _estimate(value: float, drawn: Right) -> Estimate:
