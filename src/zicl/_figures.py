@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".svg", ".png")
 # Whoever draws it and when: ids are not drawn at random, and files do not say when they were made.
-_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "zicl", "font.size": 8, "axes.titlesize": 9}
+_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "zicl", "font.size": 8, "axes.titlesize": 9, "hatch.linewidth": 0.7}
 _METADATA = {".svg": {"Date": None}, ".png": {"Software": None}}
 
 

@@ -21,7 +21,7 @@ def given(corpus, lm_folder, tmp_path):
 
 
 def test_a_study_runs_resumes_and_says_what_it_found(run, given, tmp_path, monkeypatch):
-    monkeypatch.setattr("zicl.study.draw._save", lambda _, path: path.touch() or path)
+    monkeypatch.setattr("zicl.study.draw.save", lambda _, path: path.touch() or path)
     code, out, err = run("study", "format", *given)
     assert code == 0, err
     assert out.startswith("How many demonstrations")
@@ -70,7 +70,11 @@ def test_finding_heads_draws_their_map(run, given, tmp_path, monkeypatch):
         (["copying", "--tasks", "SST3"], "unknown task 'SST3'"),
         (["labels", "--seeds", "x"], "expected whole numbers"),
         (["labels", "--config", "nowhere.toml"], "there is no file nowhere.toml"),
+        (["heads", "--find", "--dry-run"], "--find goes with neither"),
+        (["heads", "--find", "--shard", "1/2"], "--find goes with neither"),
         (["labels", "--tasks", "SST2"], "no corpus was named"),
+        (["heads", "--tasks", "SST2"], "no corpus was named"),
+        (["reproduce", "--tasks", "SST2"], "no corpus was named"),
         (["labels", "--shard", "3/2"], "expected I/N"),
     ],
 )

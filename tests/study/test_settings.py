@@ -10,7 +10,7 @@ from tests.evaluate.conftest import write_task
 from zicl.evaluate.methods import METHODS
 from zicl.exceptions import ConfigError, UnknownNameError
 from zicl.study.declare import PAPER_SIX, Part
-from zicl.study.settings import read_settings
+from zicl.study.settings import Settings, read_settings
 from zicl.study.studies import NAMES, STUDIES
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "studies.toml"
@@ -40,6 +40,16 @@ def test_the_particular_goes_over_the_general_and_options_over_all(tmp_path):
     assert (other.examples, other.seeds, other.k, other.tasks) == (50, (1,), 8, PAPER_SIX)
 
 
+def test_what_a_part_sets_goes_over_the_general_and_under_what_is_said_of_it(tmp_path):
+    def limit(text):
+        found = read_settings(written(tmp_path, text), {}).experiment(STUDIES.get("format"), PART)
+        return found.prompt.tokens_all_demos
+
+    assert limit("prompt = { tokens_all_demos = 50 }\n") == 99
+    assert limit("[study.format]\nprompt = { tokens_all_demos = 50 }\n") == 50
+    assert limit("[study.format.parts.k]\nprompt = { tokens_all_demos = 50 }\n") == 50
+
+
 def test_without_a_file_the_defaults_are_the_papers():
     found = read_settings(None, {}).experiment(STUDIES.get("coverage"), PART)
     assert found.tasks == ("MR", "SST2", "SST5")
@@ -57,6 +67,10 @@ def test_tasks_of_a_file_of_ones_own_are_run(tmp_path):
     [
         ("[study.formt]\nexamples = 3\n", "unknown study 'formt'"),
         ("study = 3\n", "study is no table"),
+        ("[study]\nformat = 3\n", r"study\.format is no table"),
+        ("[study.format]\noptions = 3\n", r"study\.format\.options is no table"),
+        ("[study.format]\nparts = 3\n", r"study\.format\.parts is no table"),
+        ("[study.format.parts]\nk = 3\n", r"study\.format\.parts\.k is no table"),
         ('methods = ["naive"]\n', "a study has methods of its own"),
         ("[study.format.parts.k]\ndefine = {}\n", "a study has methods of its own"),
         ("not toml", "is not TOML"),
@@ -73,6 +87,20 @@ def test_wrong_keys_and_options_are_named(tmp_path):
         settings.experiment(STUDIES.get("format"), PART)
     with pytest.raises(ConfigError, match=r"options of format: ks: there is no such key"):
         settings.options(STUDIES.get("format"))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("retrieval", {"pools": [64, 0]}, "pools"),
+        ("heads", {"controls": ["nave"]}, "unknown method of the study of heads 'nave'"),
+        ("heads", {"swept": ["no-demos"]}, "unknown method of the study of heads"),
+        ("corpus-size", {"shares": [1, 2]}, "shares"),
+    ],
+)
+def test_impossible_options_are_found_before_anything_is_loaded(name, options, message):
+    with pytest.raises((ConfigError, UnknownNameError), match=message):
+        Settings(studies={name: {"options": options}}).options(STUDIES.get(name))
 
 
 def test_a_part_that_is_not_there_is_named(tmp_path):

@@ -7,13 +7,18 @@ import re
 
 import pytest
 
+from zicl.evaluate.manifest import manifest
 from zicl.evaluate.methods import METHODS
 from zicl.evaluate.store import Results
 from zicl.evaluate.verify import verify
 from zicl.exceptions import ConfigError, UnknownNameError
 from zicl.identical import INPUT_ITSELF
+from zicl.report.collect import collect
 from zicl.study.bench import StudySetup
+from zicl.study.outcome import Outcome
 from zicl.study.run import costs, run_study
+from zicl.study.settings import Settings
+from zicl.study.share import same_cells
 from zicl.study.studies import ALL, NAMES, STUDIES, get_studies
 
 INTERVAL = re.compile(r"\[[+-]?\d+\.\d, [+-]?\d+\.\d\]")
@@ -39,7 +44,7 @@ def english(monkeypatch):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Figures are made, and their files left empty: writing them is slow, and tested elsewhere."""
-    monkeypatch.setattr("zicl.study.draw._save", touch)
+    monkeypatch.setattr("zicl.study.draw.save", touch)
     monkeypatch.setattr("zicl.study.heads.study.draw_map", lambda _, path, top: [touch(None, path.with_suffix(".svg"))])
 
 
@@ -126,13 +131,47 @@ def test_the_same_heads_are_silent_in_every_arm_and_rows_can_be_scored_again(ben
         assert all(item.agrees for item in checked)
 
 
-def test_heads_that_were_found_are_found_no_more_and_only_on_the_task_named(bench):
+def test_heads_that_were_found_are_found_no_more_and_are_those_asked_for(bench):
     setup = StudySetup(bench, STUDIES.get("heads"))
     first = setup.heads(None, 3)
     assert (first.task, first.prompts) == ("Days", 3)
-    assert setup.heads("Days", 99) == first
-    with pytest.raises(ConfigError, match="found on Days, not on Nights"):
-        setup.heads("Nights", 3)
+    assert setup.heads("Days", 3) == first
+    for task, examples in (("Nights", 3), (None, 2), (None, 99)):
+        with pytest.raises(ConfigError, match=f"found on 3 examples of Days, not on {examples} of {task or 'Days'}"):
+            setup.heads(task, examples)
+
+
+def test_a_task_with_fewer_examples_than_asked_for_gives_all_it_has(bench):
+    setup = StudySetup(bench, STUDIES.get("heads"))
+    first = setup.heads(None, 999)
+    assert first.prompts < 999
+    assert setup.heads(None, 999) == first
+
+
+def test_cells_are_the_same_only_with_the_same_training_examples_if_they_show_any(bench):
+    study = STUDIES.get("copying")
+    plan = manifest(bench.world(bench.experiment(study, bench.parts(study)[0])))
+    cells = plan["cells"]
+    plain = {**cells["Days/icl-gold/task/channel/13"]["method"], "labelled": False}
+    both = {**cells, "Days/no-demos/task/channel/-": {**cells["Days/icl-gold/task/channel/13"], "method": plain}}
+    first = {**plan, "cells": both}
+    assert same_cells(first, first) == list(both)
+    other = {**first, "tasks": {"Days": {**plan["tasks"]["Days"], "train_hash": "another"}}}
+    assert same_cells(first, other) == ["Days/no-demos/task/channel/-"]
+    elsewhere = {**first, "tasks": {"Days": {**plan["tasks"]["Days"], "hash": "another"}}}
+    assert same_cells(first, elsewhere) == []
+
+
+def test_inputs_alone_are_drawn_for_numbers_of_their_own(bench, settings):
+    options = {"format": {"options": {"k": [1], "inputs_only": [1, 2]}}}
+    bench.settings = Settings(settings.table, options)
+    study = STUDIES.get("format")
+    run_study(study, bench)
+    (figure,) = study.figures(
+        bench.settings.options(study), Outcome(collect([bench.folder / "format" / "k"]), bench.folder)
+    )
+    places = {series.title: [point.at for point in series.points] for series in figure.panels[0].series}
+    assert places == {"Z-ICL": [1], "Inputs only": [1, 2], "ICL-gold": [1], "No-demos": [1, 2]}
 
 
 def test_the_copied_label_is_counted(bench):
@@ -160,6 +199,14 @@ def test_a_dry_run_counts_shared_rows_once_and_writes_nothing(bench, english):
     assert both[1].examples == alone[0].examples - 2 * 2 * 4
     assert all(cost.tokens > 0 for cost in both)
     assert costs([STUDIES.get("heads")], bench)
+
+
+def test_a_dry_run_counts_no_more_shared_rows_than_the_smaller_experiment_has(bench, settings, english):
+    bench.dry = True
+    bench.settings = Settings(settings.table, {**settings.studies, "labels": {"examples": 3}})
+    both = costs([STUDIES.get("labels"), STUDIES.get("order")], bench)
+    alone = costs([STUDIES.get("order")], bench)
+    assert both[1].examples == alone[0].examples - 2 * 2 * 3
 
 
 def test_all_studies_by_name():

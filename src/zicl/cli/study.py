@@ -91,9 +91,11 @@ def study(
     studies, part = get_studies(name), None if shard is None else Shard.parse(shard)
     if find and name != _FINDS:
         raise UsageError(f"--find is for zicl study {_FINDS}, not for {name}", hint="leave it out")
+    if find and (dry_run or shard):
+        raise UsageError("--find goes with neither --dry-run nor --shard", hint="it takes minutes; leave them out")
     with bars() as report:
         bench = choice.bench(output, report, dry=dry_run)
-        bench.check(studies)
+        bench.check(studies, finding=find)
         if find:
             answer: Any = _find(studies[0], bench)
         elif dry_run:

@@ -26,6 +26,12 @@ from zicl.study.settings import Settings
 
 # An experiment that needs nothing but tasks and a model.
 PLAIN = Part("plain", {"no-demos": METHODS["no-demos"]})
+# One that needs a corpus too.
+READING = Part("reading", {"z-icl": METHODS["z-icl"]})
+
+
+# The method whose prompts heads are found on.
+_FINDER = "nearest-icl-gold"
 
 
 def _as_it_is(experiment: Experiment) -> Experiment:
@@ -55,11 +61,11 @@ class Bench:
     _lms: dict[Any, LanguageModel] = field(default_factory=dict)
     _indexes: dict[Any, Index] = field(default_factory=dict)
 
-    def check(self, studies: Sequence[Study]) -> None:
-        """What can be known to be wrong before anything is loaded."""
+    def check(self, studies: Sequence[Study], *, finding: bool = False) -> None:
+        """What can be known to be wrong before anything is loaded; ``finding`` heads needs no corpus."""
         for study in studies:
             self.settings.options(study)
-            self.experiment(study, PLAIN)
+            self.experiment(study, PLAIN if finding or not study.needs_corpus else READING)
 
     def parts(self, study: Study) -> list[Part]:
         """The experiments of a study, checked."""
@@ -125,11 +131,7 @@ class StudySetup:
         if path.is_file():
             scores = HeadScores.read(path)
             scores.check(self.bench.world(self.plain).lm)
-            if task not in (None, scores.task):
-                raise ConfigError(
-                    f"{path} has heads that were found on {scores.task}, not on {task}",
-                    hint="remove it, or name that task in the study's options",
-                )
+            self._check_found(scores, task, examples, path)
             return scores
         if self.bench.dry:
             return _nothing(self.bench.world(self.plain).lm)
@@ -137,15 +139,29 @@ class StudySetup:
         scores.write(path)
         return scores
 
+    def _check_found(self, scores: HeadScores, task: str | None, examples: int, path: Path) -> None:
+        """These heads were found on what the options say: else the options would be left unused without a word."""
+        asked, found = task or scores.task, scores.prompts
+        # A task with fewer training examples than were asked for has given all it has.
+        other = found > examples or (found < examples and found < len(self._finding(scores.task).training[scores.task]))
+        if asked != scores.task or other:
+            raise ConfigError(
+                f"{path} has heads that were found on {found} examples of {scores.task}, not on {examples} of {asked}",
+                hint="remove it to find them anew, or say the same in the options of the study of heads",
+            )
+
+    def _finding(self, task: str) -> World:
+        """What heads are found on."""
+        made = self.bench.settings.experiment(self.study, Part("find", {_FINDER: METHODS[_FINDER]}))
+        return self.bench.world(self.bench.placed(made.model_copy(update={"tasks": (task,)})))
+
     def _find(self, task: str, count: int) -> HeadScores:
         """Labels that are drawn tell nothing of the answer, so the demonstrations are the nearest training examples."""
         from zicl.study.heads.find import find_heads
         from zicl.study.heads.mark import mark
 
-        name, report = "nearest-icl-gold", self.bench.report
-        made = self.bench.settings.experiment(self.study, Part("find", {name: METHODS[name]}))
-        world = self.bench.world(self.bench.placed(made.model_copy(update={"tasks": (task,)})))
-        pipeline = Runner(world).ensemble(Cell(task, name, "task", "direct", None)).main
+        world, report = self._finding(task), self.bench.report
+        pipeline = Runner(world).ensemble(Cell(task, _FINDER, "task", "direct", None)).main
         chosen = subsample(world.training[task], count, world.tasks[task].sample_seed)
         prompts = [mark(pipeline.prepare(example.text), pipeline.builder, example.label) for example in chosen]
         done = 0

@@ -76,4 +76,5 @@ STUDY = Study(
     figures=_figures,
     findings=_findings,
     tasks=("CR", "Amz", "Yelp"),
+    needs_corpus=False,
 )

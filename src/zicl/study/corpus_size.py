@@ -28,8 +28,8 @@ def _name(share: float) -> str:
 
 
 def _parts(options: SizeOptions, setup: Setup) -> list[Part]:
-    ours = METHODS["z-icl"]
-    enough = [share for share in options.shares if share * setup.paragraphs >= 2 * setup.k or share == 1]
+    ours, paragraphs = METHODS["z-icl"], setup.paragraphs
+    enough = [share for share in options.shares if share * paragraphs >= 2 * setup.k or share == 1]
     arms: Arms = {
         _name(share): ours if share == 1 else changed(ours, f"{share:g} of the corpus", corpus_share=share)
         for share in enough

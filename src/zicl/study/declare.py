@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from zicl.evaluate.methods import METHODS, Inference, Method
 from zicl.study.figure import Drawn, Figure
@@ -15,6 +15,9 @@ from zicl.study.outcome import Outcome
 
 # The tasks of the paper's ablations.
 PAPER_SIX = ("CR", "Amz5", "Yelp5", "Tweet", "MR", "SST2")
+
+# A number of something, as options have it.
+Count = Annotated[int, Field(ge=1)]
 
 # The methods of an experiment by name.
 Arms = Mapping[str, Method]
@@ -79,3 +82,4 @@ class Study:
     options: type[Options] = Options
     tasks: tuple[str, ...] = PAPER_SIX
     inferences: tuple[Inference, ...] = ("channel",)
+    needs_corpus: bool = True

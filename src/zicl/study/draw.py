@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zicl._files import writing
+from zicl._figures import SUFFIXES, drawing, save
 from zicl.study.figure import Figure, Panel, Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-SUFFIXES = (".svg", ".png")
 _HIGH, _WIDE = 2.6, 3.4
 # How wide a bar is at least, in inches, and how much of its group's width the bars take.
 _BAR, _GROUP = 0.13, 0.8
-# The same numbers give the same file, whoever draws it and when.
-_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "zicl", "font.size": 8, "axes.titlesize": 9, "hatch.linewidth": 0.7}
-_METADATA = {".svg": {"Date": None}, ".png": {"Software": None}}
 # How far the points of the next line stand aside, as a share of the axis.
 _ASIDE = 0.01
 # How much of a bar's colour is white, so that its hatching can be seen.
@@ -30,13 +26,11 @@ _TINT = 0.6
 
 def draw(figure: Figure, folder: Path) -> list[Path]:
     """Draw a figure into a folder; the files written, none if there is nothing to show."""
-    import matplotlib
-
     if not figure.panels:
         return []
-    with matplotlib.rc_context(_SETTINGS):
+    with drawing():
         canvas = make(figure)
-        return [_save(canvas, folder / f"{figure.name}{suffix}") for suffix in SUFFIXES]
+        return [save(canvas, folder / f"{figure.name}{suffix}") for suffix in SUFFIXES]
 
 
 def make(figure: Figure) -> Canvas:
@@ -125,9 +119,3 @@ def _tint(colour: str) -> tuple[float, ...]:
     from matplotlib.colors import to_rgb
 
     return tuple(_TINT + (1 - _TINT) * part for part in to_rgb(colour))
-
-
-def _save(canvas: Canvas, path: Path) -> Path:
-    with writing(path) as temporary:
-        canvas.savefig(temporary, format=path.suffix[1:], dpi=200, metadata=_METADATA[path.suffix])
-    return path

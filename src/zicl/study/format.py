@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 from pydantic import Field
 
 from zicl.evaluate.methods import METHODS, Method
 from zicl.report.cells import Block
 from zicl.study.arms import changed, look
-from zicl.study.declare import Options, Part, Setup, Study
+from zicl.study.declare import Count, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, points
 
-Count = Annotated[int, Field(ge=1)]
 # No limit but the model's context, which prompts always keep to.
 _UNLIMITED = {"prompt": {"tokens_all_demos": 1 << 20}}
 _SHOWN = {"z-icl": "Z-ICL", "inputs-only": "Inputs only", "icl-gold": "ICL-gold"}
@@ -44,12 +42,14 @@ def _parts(options: FormatOptions, _: Setup) -> list[Part]:
 
 
 def _figures(options: FormatOptions, outcome: Outcome) -> list[Figure]:
+    counts = sorted({*options.k, *options.inputs_only})
+
     def series(block: Block) -> Sequence[Series]:
         lines = [
-            outcome.line(block, title, look(name), {float(k): f"{name}-k{k}" for k in sorted(options.k)})
+            outcome.line(block, title, look(name), {float(k): f"{name}-k{k}" for k in counts})
             for name, title in _SHOWN.items()
         ]
-        flat = dict.fromkeys([float(k) for k in sorted(options.k)], "no-demos")
+        flat = dict.fromkeys([float(k) for k in counts], "no-demos")
         return [*lines, outcome.line(block, "No-demos", look("no-demos"), flat)]
 
     panels, title = outcome.panels(series), "How many demonstrations, and in which form"

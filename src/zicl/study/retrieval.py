@@ -11,7 +11,7 @@ from zicl.evaluate.methods import METHODS
 from zicl.report.bootstrap import Estimate
 from zicl.report.cells import Block
 from zicl.study.arms import RETRIEVALS, arm, arm_name, changed, look, suffix, way_look
-from zicl.study.declare import Options, Part, Setup, Study
+from zicl.study.declare import Count, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, points
 
@@ -21,9 +21,12 @@ _SHARE = "diverse-synonyms-share"
 
 
 class RetrievalOptions(Options):
-    """``pools`` are the numbers of nearest sentences K that diverse nearest draws from, in the sweep."""
+    """``pools`` are the numbers of nearest sentences K that diverse nearest draws from, in the sweep.
 
-    pools: tuple[int, ...] = Field((64, 256, 1024, 16384), min_length=1)
+    ``share`` is K as a share of the corpus, the paper's.
+    """
+
+    pools: tuple[Count, ...] = Field((64, 256, 1024, 16384), min_length=1)
     share: float = Field(PAPER_SHARE, gt=0, lt=1)
 
 

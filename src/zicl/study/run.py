@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from zicl._progress import Report
 from zicl.evaluate.cost import estimate
@@ -14,7 +15,7 @@ from zicl.evaluate.run import Runner, evaluate
 from zicl.evaluate.store import MANIFEST, Results, check_same
 from zicl.study.bench import Bench
 from zicl.study.declare import Study
-from zicl.study.share import borrow, same_cells
+from zicl.study.share import borrow, same_cells, task_of
 from zicl.study.tell import Told, tell
 
 
@@ -66,14 +67,17 @@ class Cost:
 def costs(studies: Sequence[Study], bench: Bench, shard: Shard | None = None) -> list[Cost]:
     """Count the forward tokens of what is still to be computed, and time some prompts of each experiment."""
     found: list[Cost] = []
-    before: list[dict[str, object]] = []
+    before: list[dict[str, Any]] = []
     for study in studies:
         for part in bench.parts(study):
             world = bench.world(bench.experiment(study, part))
             plan, folder = manifest(world), bench.results(study, part)
             done = _done(folder, plan)
-            shared = {name for other in before for name in same_cells(plan, other)}
-            done |= {(name, each.id) for name in shared for each in world.examples[name.split("/")[0]]}
+            for other in before:
+                for name in same_cells(plan, other):
+                    # A smaller experiment has the first examples of a larger one.
+                    brought = world.examples[task_of(name)][: other["cells"][name]["examples"]]
+                    done |= {(name, example.id) for example in brought}
             cost = estimate(Runner(world), done, shard)
             found.append(
                 Cost(study.name, part.name, sum(cost.examples.values()), sum(cost.tokens.values()), cost.seconds)
@@ -82,7 +86,7 @@ def costs(studies: Sequence[Study], bench: Bench, shard: Shard | None = None) ->
     return found
 
 
-def _done(folder: Path, plan: dict[str, object]) -> set[tuple[str, str]]:
+def _done(folder: Path, plan: dict[str, Any]) -> set[tuple[str, str]]:
     if not (folder / MANIFEST).is_file():
         return set()
     stored = Results.open(folder)

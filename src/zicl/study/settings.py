@@ -47,17 +47,17 @@ class Settings:
             raise readable(error, study.options, f"{self.where}options of {study.name}: ") from error
 
     def experiment(self, study: Study, part: Part) -> Experiment:
-        """One experiment of a study: its defaults, then the file from the general to the particular, then options."""
+        """One experiment: defaults, the file's general settings, the part's own, the file's for it, then options."""
         own = dict(self.studies.get(study.name, {}))
         own.pop("options", None)
         parts = own.pop("parts", {})
-        asked = merged(self.table, own, parts.get(part.name, {}), self.given)
+        asked = merged(self.table, part.settings, own, parts.get(part.name, {}), self.given)
         tasks: tuple[str, ...] = study.tasks
         if asked.get("task_file"):
             tasks = tuple(read_tasks(Path(asked["task_file"])))
         usual = {"tasks": tasks, "inferences": study.inferences}
         try:
-            return Experiment(**merged(usual, part.settings, asked), **part.table)
+            return Experiment(**merged(usual, asked), **part.table)
         except ValidationError as error:
             raise readable(error, Experiment, f"{self.where}{study.name}: ") from error
 
@@ -73,19 +73,15 @@ def read_settings(path: Path | None, given: Mapping[str, Any]) -> Settings:
     if path is None:
         return Settings(given=given)
     table = read_toml(path, ConfigError, missing="check the path given with --config", form=_FORM)
-    studies = table.pop("study", {})
-    if not isinstance(studies, dict):
-        raise ConfigError(f"{path}: study is no table", hint="write [study.format] and its settings below")
-    for name, own in studies.items():
+    studies = _tables(table.pop("study", {}), path, "study")
+    for name in studies:
         if name not in NAMES:
             raise did_you_mean("study", name, NAMES)
-        if not isinstance(own, dict):
-            raise ConfigError(f"{path}: study.{name} is no table", hint=f"write [study.{name}] and its settings below")
-    for part in (
-        table,
-        *studies.values(),
-        *(each for own in studies.values() for each in own.get("parts", {}).values()),
-    ):
+    parts: list[dict[str, Any]] = [table, *studies.values()]
+    for name, own in studies.items():
+        _check_table(own.get("options", {}), path, f"study.{name}.options")
+        parts += _tables(own.get("parts", {}), path, f"study.{name}.parts").values()
+    for part in parts:
         wrong = [name for name in _OWN if name in part]
         if wrong:
             raise ConfigError(
@@ -94,6 +90,19 @@ def read_settings(path: Path | None, given: Mapping[str, Any]) -> Settings:
             )
         resolve_paths(part, path.parent)
     return Settings(table, studies, given, f"{path}: ")
+
+
+def _tables(value: Any, path: Path, name: str) -> dict[str, dict[str, Any]]:
+    """A table of tables."""
+    _check_table(value, path, name)
+    for key, inner in value.items():
+        _check_table(inner, path, f"{name}.{key}")
+    return dict(value)
+
+
+def _check_table(value: Any, path: Path, name: str) -> None:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: {name} is no table", hint=_FORM)
 
 
 def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,13 @@ def borrow(world: World, folder: Path, others: Iterable[Path]) -> int:
     with locked(folder, f"another process is writing to {folder}"):
         results = Results.begin(folder, manifest(world))
         done = results.done()
+        planned = {(task, example.id) for task, examples in world.examples.items() for example in examples}
         for other in others:
-            rows = [row for row in _alike(results.manifest, Results.open(other)) if _missing(row, world, done)]
+            rows = [
+                row
+                for row in _alike(results.manifest, Results.open(other))
+                if (row["task"], row["example"]) in planned and (_key(row), row["example"]) not in done
+            ]
             if rows:
                 results.write(f"from.{other.parent.name}.{other.name}-{len(done)}", rows)
                 done |= {(_key(row), row["example"]) for row in rows}
@@ -31,26 +36,30 @@ def same_cells(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]
     """The cells of two manifests that give the same rows."""
     if first["fingerprint"] != second["fingerprint"]:
         return []
-    tasks = [name for name in first["tasks"] if _same(first, second, "tasks", name)]
-    return [name for name in first["cells"] if name.split("/")[0] in tasks and _same(first, second, "cells", name)]
+    return [name for name in first["cells"] if name in second["cells"] and _given(first, name) == _given(second, name)]
 
 
-def _same(first: Mapping[str, Any], second: Mapping[str, Any], group: str, name: str) -> bool:
-    if name not in second[group]:
-        return False
-    one, two = (deciding(manifest[group][name]) for manifest in (first, second))
-    # Whether training examples were read is no matter to a cell that has none of them.
-    return {**one, "train_hash": None} == {**two, "train_hash": None}
+def _given(manifest: Mapping[str, Any], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What decides the rows of a cell: its own settings, and its task."""
+    cell, task = deciding(manifest["cells"][name]), deciding(manifest["tasks"][task_of(name)])
+    if not cell["method"]["labelled"]:
+        # Whether training examples were read is no matter to a cell that has none of them.
+        task.pop("train_hash")
+    return cell, task
+
+
+def task_of(name: str) -> str:
+    """The task of a cell.
+
+    >>> task_of("SST2/no-demos/task/channel/-")
+    'SST2'
+    """
+    return name.partition("/")[0]
 
 
 def _alike(own: Mapping[str, Any], other: Results) -> list[dict[str, Any]]:
     wanted = set(same_cells(own, other.manifest))
     return [row for row in other.table().to_pylist() if _key(row) in wanted] if wanted else []
-
-
-def _missing(row: Mapping[str, Any], world: World, done: set[tuple[str, str]]) -> bool:
-    planned = any(example.id == row["example"] for example in world.examples[row["task"]])
-    return planned and (_key(row), row["example"]) not in done
 
 
 def _key(row: Mapping[str, Any]) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from zicl._registry import did_you_mean
 from zicl.evaluate.methods import Method
 from zicl.lm.heads import Head
 from zicl.report.cells import Block
 from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name, changed, look
-from zicl.study.declare import Arms, Options, Part, Setup, Study
+from zicl.study.declare import Arms, Count, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Drawn, Figure, Series
 from zicl.study.heads.control import random_like
 from zicl.study.heads.figure import draw_map
@@ -22,7 +22,6 @@ from zicl.study.outcome import Outcome, points
 MAP = "map"
 _WAYS, _WORDS = ("nearest", "diverse", "physical"), ("original", "synonyms")
 _ARMS = {arm_name(way, words): (way, words) for way in _WAYS for words in _WORDS}
-Count = Annotated[int, Field(ge=1)]
 
 
 class HeadOptions(Options):
@@ -40,6 +39,14 @@ class HeadOptions(Options):
     task: str | None = None
     examples: int = Field(100, ge=1)
 
+    @field_validator("swept", "controls")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in _ARMS:
+                raise did_you_mean("method of the study of heads", name, _ARMS)
+        return names
+
 
 def _silent(name: str, count: int) -> str:
     return f"{name}-silent-{count}"
@@ -49,17 +56,9 @@ def _random(name: str, draw: int) -> str:
     return f"{name}-random-{draw}"
 
 
-def _arm(name: str) -> tuple[str, str]:
-    if name not in _ARMS:
-        from zicl._registry import did_you_mean
-
-        raise did_you_mean("method of the study of heads", name, _ARMS)
-    return _ARMS[name]
-
-
 def _without(base: str, heads: Sequence[Head], what: str) -> Method:
     """A method without some heads."""
-    return changed(arm(*_arm(base)), f"without {len(heads)} {what}", silenced=tuple(tuple(head) for head in heads))
+    return changed(arm(*_ARMS[base]), f"without {len(heads)} {what}", silenced=tuple(tuple(head) for head in heads))
 
 
 def _parts(options: HeadOptions, setup: Setup) -> list[Part]:
@@ -93,11 +92,11 @@ def _figures(options: HeadOptions, outcome: Outcome) -> list[Figure | Drawn]:
         counts = sorted({*options.sweep, options.count})
         for name in options.swept:
             names = {0.0: name, **{float(count): _silent(name, count) for count in counts}}
-            yield outcome.line(block, f"{arm(*_arm(name)).title}, copying heads", look(name), names)
+            yield outcome.line(block, f"{arm(*_ARMS[name]).title}, copying heads", look(name), names)
 
     def change(block: Block) -> Iterator[Series]:
-        for name in _ARMS:
-            yield outcome.differences(block, arm(*_arm(name)).title, arm_look(*_arm(name)), _changes(options, name))
+        for name, which in _ARMS.items():
+            yield outcome.differences(block, arm(*which).title, arm_look(*which), _changes(options, name))
 
     made: list[Figure | Drawn] = [
         Figure("heads", "Without the heads that copy", "", ACCURACY, outcome.panels(lambda b: [*silenced(b)])),
@@ -152,7 +151,7 @@ def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
             if not outcome.has(block, *drawn):
                 continue
             weights = {_silent(name, options.count): 1.0, **dict.fromkeys(drawn, -1 / len(drawn))}
-            title = f"{RETRIEVALS[_arm(name)[0]].lower()} with {WORDS[_arm(name)[1]]}"
+            title = f"{RETRIEVALS[_ARMS[name][0]].lower()} with {WORDS[_ARMS[name][1]]}"
             against.append(f"{points(outcome.compare(block, weights))} for {title}")
         if against:
             said.append(
