@@ -191,14 +191,13 @@ def serving(classifier: Any, limits: Any = None) -> Iterator[tuple[int, Any]]:
     from zicl.serve.guard import Access
     from zicl.serve.limits import Limits
     from zicl.serve.page import load_page
-    from zicl.serve.run import listen
+    from zicl.serve.run import listen, settings
     from zicl.serve.service import Service
 
     found, access = listen(Access(port=0))
     service, loaded = Service(lambda: classifier, limits or Limits()), threading.Event()
     service.on_loaded = loaded.set
-    app = make_app(service, access, load_page())
-    server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", log_config=None, access_log=False))
+    server = uvicorn.Server(settings(make_app(service, access, load_page())))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
     with found:
         thread.start()

@@ -16,7 +16,7 @@ from zicl.serve.app import make_app
 from zicl.serve.guard import Access
 from zicl.serve.limits import Limits
 from zicl.serve.page import Page
-from zicl.serve.run import listen
+from zicl.serve.run import listen, settings
 from zicl.serve.service import Service
 
 PAGE = Page(b"<!doctype html><title>a page</title>", "default-src 'none'")
@@ -92,8 +92,7 @@ def listening(classifier, limits=None):
     """A server on a real port of this machine: its address and its service."""
     service = Service(lambda: classifier, limits or Limits())
     found, access = listen(Access(port=0))
-    config = uvicorn.Config(make_app(service, access, PAGE), log_config=None, access_log=False, http="h11", ws="none")
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(settings(make_app(service, access, PAGE)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
     thread.start()
     address = f"http://127.0.0.1:{access.port}"

@@ -6,8 +6,10 @@ import pytest
 
 from tests.serve.conftest import PAGE, TEXTS, asked
 from zicl import Calibration, PromptSettings, Retrieval, Scoring, ZICLClassifier
-from zicl.exceptions import UsageError
-from zicl.serve import schema
+from zicl.corpus.part import Part
+from zicl.exceptions import LabelError, ServerError, UsageError
+from zicl.serve import engine, schema
+from zicl.serve.configurations import Configuration, Configurations
 from zicl.serve.engine import Engine
 from zicl.serve.limits import Limits
 
@@ -229,6 +231,49 @@ def test_info_names_no_path(client, served_index):
     assert "z-icl" in info["methods"]
     assert str(served_index.corpus.path.parent) not in json.dumps(info)
     assert served_index.corpus.path.name not in json.dumps(info)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("smollm2-135m", "smollm2-135m"),
+        ("hf:org/model", "hf:org/model"),
+        ("http://10.0.0.3:8000/v1#llama", "llama"),
+        ("https://inner.example/v1", "remote"),
+        ("gguf:weights/model.gguf", "local"),
+        ("/models/secret", "local"),
+    ],
+)
+def test_where_a_model_lies_is_not_told(name, told):
+    assert engine._model(name, "hash").name == told
+
+
+def test_a_sentence_that_was_removed_is_not_there(served_index, lm):
+    part = served_index.only(Part(share=0.5, seed=1))
+    gone = next(row for row in range(len(part.corpus)) if not part.corpus.used[row])
+    with asked(ZICLClassifier(part, ["terrible", "great"], lm, retrieval=Retrieval(k=1), offline=True).fit()) as client:
+        assert client.get(f"/v1/paragraph/{gone}").status_code == 404
+        assert client.get("/v1/info").json()["corpus"]["sentences"] == int(part.corpus.used.sum())
+
+
+def test_only_what_is_wrong_with_a_configuration_itself_is_remembered(classifier, monkeypatch):
+    found, fails = Configurations(classifier, classifier.index), []
+    fit = ZICLClassifier.fit
+    monkeypatch.setattr(ZICLClassifier, "fit", lambda self: fit(self) if not fails else _raise(fails.pop()))
+    for failure in (ServerError("it does not answer"), LabelError("no such labels")):
+        fails[:] = [failure]
+        wanted = Configuration(method="naive", seed=len(str(failure)))
+        with pytest.raises(type(failure)):
+            found.get(wanted)
+        if isinstance(failure, LabelError):
+            with pytest.raises(LabelError):
+                found.get(wanted)
+        else:
+            assert found.get(wanted).settings.method == "naive"
+
+
+def _raise(error):
+    raise error
 
 
 def test_a_server_without_a_corpus_says_so(lm):

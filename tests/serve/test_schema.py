@@ -20,7 +20,7 @@ def test_one_text_or_many():
         {"labels": ["one"]}, {"labels": ["a", ""]}, {"labels": ["a", 2]}, {"labels": "a,b"}, {"unknown": 1},
         {"labels": ["a", {"name": "b", "colour": "red"}]}, {"labels": ["a", {"words": "b"}]},
         {"labels": ["a", {"name": "b", "synonyms": ["c"] * 21}]}, {"template": ["one line"]}, {"template": []},
-        {"template": ["a", "b", "c"]}, {"template": "x" * 201},
+        {"template": ["a", "b", "c"]}, {"template": "x" * 201}, {"method": "x" * 201},
     ],
 )  # fmt: skip
 def test_what_is_refused(wrong):

@@ -15,6 +15,8 @@ from zicl.serve.problems import BUSY, OVERDUE, STOPPING, Refused, refusal
 from zicl.serve.queue import Queue, QueueFullError, StoppingError, Ticket, Work
 
 NDJSON = "application/x-ndjson"
+# A client that does not read what it is sent is given up so many seconds after its deadline.
+_UNREAD_SECONDS = 30.0
 
 
 class LeftError(Exception):
@@ -90,13 +92,17 @@ class Lines(StreamingResponse):
     """Results as lines of JSON, each as it is done; if something fails, the problem is the last line."""
 
     def __init__(self, ticket: Ticket, seconds: float) -> None:
-        self._ticket = ticket
+        self._ticket, self._seconds = ticket, seconds + _UNREAD_SECONDS
         super().__init__(_lines(ticket, seconds), media_type=NDJSON)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, and free the places whatever happens: a client may leave before the first line."""
+        """Answer, and free the places whatever happens: a client may leave before the first line, or never read one."""
         try:
-            await super().__call__(scope, receive, send)
+            async with asyncio.timeout(self._seconds):
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            # An answer that is not whole: the server hangs up.
+            return
         finally:
             self._ticket.close()
 

@@ -37,6 +37,8 @@ def _api(service: Service, page: Page) -> FastAPI:
         summary="Classify texts with pseudo-demonstrations from a raw corpus, and see why.",
         docs_url=None,
         redoc_url=None,
+        # A redirect would repeat whatever name the client gave in Host.
+        redirect_slashes=False,
         lifespan=service.running,
         separate_input_output_schemas=False,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from zicl.assemble import Settings
@@ -11,7 +12,7 @@ from zicl.classify import ZICLClassifier
 from zicl.config import Calibration, PromptSettings, get_method
 from zicl.demos.labels import Label, Labels
 from zicl.ensemble import Ensemble
-from zicl.exceptions import ZICLError
+from zicl.exceptions import PromptError, RetrievalError, UsageError
 from zicl.priors import learns_priors
 from zicl.retrieve.index import Index
 from zicl.serve import schema
@@ -19,6 +20,8 @@ from zicl.serve.cache import Cache
 
 T = TypeVar("T")
 _KEPT = 64
+# What is wrong with a configuration itself; whatever else fails may work the next time.
+_WRONG = (UsageError, PromptError, RetrievalError)
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,11 @@ class Configured:
     ensemble: Ensemble
     settings: schema.SettingsOut
 
+    @cached_property
+    def weight(self) -> int:
+        """About the size in bytes of a configuration like this."""
+        return len(self.settings.model_dump_json())
+
 
 class Configurations:
     """The classifiers asked for of late. ``get`` belongs to the worker; ``read`` computes nothing."""
@@ -47,7 +55,7 @@ class Configurations:
     def __init__(self, base: ZICLClassifier, index: Index | None, *, kept: int = _KEPT) -> None:
         self.base, self.index = base, index
         self.own = Configured(base.ensemble_, told(base))
-        self._kept: Cache[Configuration, Configured | ZICLError] = Cache(kept)
+        self._kept: Cache[Configuration, Configured | Exception] = Cache(kept)
 
     def read(self, choice: schema.Choice) -> Configuration:
         """The configuration of a request; what is the server's own anyway counts as left out."""
@@ -85,10 +93,10 @@ class Configurations:
             try:
                 made = self._made(configuration).fit()
                 found = Configured(made.ensemble_, told(made))
-            except ZICLError as error:
+            except _WRONG as error:
                 found = error
             self._kept.put(configuration, found)
-        if isinstance(found, ZICLError):
+        if isinstance(found, Exception):
             # Raised again and again, it would otherwise keep every place it ever passed.
             raise found.with_traceback(None)
         return found

@@ -16,6 +16,7 @@ from zicl.classify import ZICLClassifier
 from zicl.config import METHODS
 from zicl.demos.template import TEMPLATES
 from zicl.exceptions import UsageError, ZICLError
+from zicl.lm.http.address import is_remote, parse
 from zicl.retrieve.base import RETRIEVERS
 from zicl.retrieve.index import Index
 from zicl.retrieve.joint import JointIndex
@@ -88,7 +89,7 @@ class Engine:
     def paragraph(self, row: int) -> schema.ParagraphResponse:
         """The paragraph around a sentence."""
         corpus = self._corpus().corpus
-        if not 0 <= row < len(corpus):
+        if not 0 <= row < len(corpus) or not (corpus.part.whole or corpus.used[row]):
             raise Refused(
                 NOT_FOUND, "there is no such sentence", expected=f"a row from 0 to {len(corpus) - 1}", field="row"
             )
@@ -139,7 +140,7 @@ def _index(classifier: ZICLClassifier) -> Index | None:
 
 def _corpus(index: Index) -> schema.CorpusInfo:
     return schema.CorpusInfo(
-        sentences=len(index.corpus),
+        sentences=index.corpus.sentences,
         indexed=len(index.indexed()),
         documents=int(index.corpus.manifest["documents"]),
         domains=index.corpus.domains,
@@ -152,6 +153,8 @@ def _named(encoder: dict[str, Any]) -> dict[str, str]:
 
 
 def _model(name: str, identity: str) -> schema.ModelInfo:
-    """A model's name if it is a public one; a path of this machine is not told."""
+    """A model's name if it is a public one; a path of this machine, or the address of another, is not told."""
+    if is_remote(name):
+        return schema.ModelInfo(name=parse(name).model or "remote", identity=identity)
     local = name.startswith(("gguf:", ".", "~")) or Path(name).is_absolute() or Path(name).exists()
     return schema.ModelInfo(name="local" if local else name, identity=identity)

@@ -11,9 +11,11 @@ from dataclasses import replace
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from zicl.exceptions import UsageError
 from zicl.serve.app import make_app
+from zicl.serve.connection import Connection
 from zicl.serve.guard import Access
 from zicl.serve.limits import Limits
 from zicl.serve.page import load_page
@@ -76,6 +78,21 @@ def address(access: Access) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{access.port}/"
 
 
+def settings(app: ASGIApp) -> uvicorn.Config:
+    """How uvicorn runs the application: nothing told of the server, nothing believed of a proxy."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_LAST_SECONDS,
+    )
+
+
 def serve(
     load: Load,
     access: Access,
@@ -88,18 +105,7 @@ def serve(
     page = load_page()
     found, access = listen(access)
     service = Service(load, limits)
-    config = uvicorn.Config(
-        make_app(service, access, page),
-        http="h11",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_LAST_SECONDS,
-    )
-    server = Server(config, service)
+    server = Server(settings(make_app(service, access, page)), service)
 
     def loaded() -> None:
         if service.failure is not None:

@@ -16,7 +16,7 @@ _LINE = 1000
 _MOST = 2**53 - 1
 
 Words = Annotated[str, StringConstraints(min_length=1, max_length=_WORDS)]
-TemplateName = Annotated[str, StringConstraints(min_length=1, max_length=_WORDS)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=_WORDS)]
 TemplateLine = Annotated[str, StringConstraints(min_length=1, max_length=_LINE)]
 Inference = Literal["channel", "direct", "both"]
 
@@ -45,10 +45,12 @@ class Choice(_Model):
     """The settings of one request; what is left out is the server's own."""
 
     labels: list[Words | LabelSpec] | None = Field(None, min_length=2, description="At least two; the server's own.")
-    template: TemplateName | Annotated[list[TemplateLine], Field(min_length=2, max_length=2)] | None = Field(
+    template: Name | Annotated[list[TemplateLine], Field(min_length=2, max_length=2)] | None = Field(
         None, description="A name, or two lines: one with {input} and one with {label}."
     )
-    method: str | None = Field(None, description="How demonstrations are made.", json_schema_extra={"enum": [*METHODS]})
+    method: Name | None = Field(
+        None, description="How demonstrations are made.", json_schema_extra={"enum": [*METHODS]}
+    )
     inference: Inference | None = Field(None, description="P(text | label), P(label | text), or both joined.")
     k: int | None = Field(None, ge=0, le=_MOST, description="Demonstrations; no-demos has none, whatever k is.")
     seed: int | None = Field(None, ge=0, le=_MOST, description="Decides every random draw.")
@@ -79,7 +81,7 @@ class RetrieveRequest(_Model):
 
     text: str
     k: int | None = Field(None, ge=1, le=_MOST)
-    method: str | None = Field(None, description="physical, nearest, diverse, random or domain-random.")
+    method: Name | None = Field(None, description="physical, nearest, diverse, random or domain-random.")
     seed: int | None = Field(None, ge=0, le=_MOST)
 
 
@@ -252,7 +254,7 @@ class CorpusInfo(_Model):
 
 
 class ModelInfo(_Model):
-    """A model; "local" stands for one from a folder or file of the server."""
+    """A model; "local" stands for one from a folder or file; one behind an address goes by its own name."""
 
     name: str
     identity: str

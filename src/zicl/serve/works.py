@@ -53,7 +53,9 @@ class Classify:
 
         def finish(scores: Sequence[BranchScores]) -> Classified:
             result = _told(configured.ensemble.result(prepared, scores), explain=self.explain)
-            return Classified(result, configured.settings, len(result.model_dump_json(exclude_unset=True)))
+            # What it is kept under counts as well: a request may name many labels.
+            weight = len(result.model_dump_json(exclude_unset=True)) + len(self.text) + configured.weight
+            return Classified(result, configured.settings, weight)
 
         return Begun(finish, [item.prompt for item in prepared])
 

@@ -16,7 +16,7 @@ from zicl.serve.app import make_app
 from zicl.serve.guard import Access
 from zicl.serve.limits import Limits
 from zicl.serve.page import load_page
-from zicl.serve.run import address, listen
+from zicl.serve.run import address, listen, settings
 from zicl.serve.service import Service
 
 
@@ -25,10 +25,7 @@ def running(load: Callable[[], Any], *, token: str | None = None) -> Iterator[st
     """The address of a server that has loaded its classifier."""
     found, access = listen(Access(port=0, token=token))
     service = Service(load, Limits())
-    config = uvicorn.Config(
-        make_app(service, access, load_page()), http="h11", ws="none", lifespan="on", log_config=None
-    )
-    server, loaded = uvicorn.Server(config), threading.Event()
+    server, loaded = uvicorn.Server(settings(make_app(service, access, load_page()))), threading.Event()
     service.on_loaded = loaded.set
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
     with found:

@@ -1,0 +1,47 @@
+"""A connection: it has some seconds to bring the head of a request, so that idle ones do not pile up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+# uvicorn itself bounds the time between requests, but not the time until one is asked.
+_SECONDS = 30.0
+
+
+class Connection(H11Protocol):
+    """uvicorn's own, which is closed if a request's head does not come in time."""
+
+    seconds = _SECONDS
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Stop waiting once a head is whole; a part of one does not prolong the time."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._done()
+        elif self._patience is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        self._done()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._patience = self.loop.call_later(self.seconds, self.transport.close)
+
+    def _done(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None

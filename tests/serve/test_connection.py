@@ -1,0 +1,72 @@
+"""Connections that do not get round to a request are closed; slow work is not."""
+
+import socket
+import time
+
+import pytest
+
+from tests.serve.conftest import listening
+from zicl.serve.connection import Connection
+
+BEGINNINGS = [b"", b"GET", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "]
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
+
+
+@pytest.fixture
+def port(classifier, monkeypatch):
+    monkeypatch.setattr(Connection, "seconds", 0.3)
+    with listening(classifier) as (address, _):
+        yield int(address.rpartition(":")[2])
+
+
+def dripped(found, seconds=5):
+    """What comes back while letters are sent one by one, until the other side hangs up."""
+    end = time.monotonic() + seconds
+    found.settimeout(0.05)
+    while time.monotonic() < end:
+        try:
+            found.sendall(b"x")
+            if not found.recv(1000):
+                return True
+        except TimeoutError:
+            continue
+        except OSError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_a_head_that_does_not_come_is_given_up(port, beginning):
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as found:
+        found.sendall(beginning)
+        assert found.recv(1000) == b""
+
+
+def test_letters_one_by_one_do_not_prolong_the_time(port):
+    with socket.create_connection(("127.0.0.1", port)) as found:
+        found.sendall(BEGINNINGS[-1])
+        assert dripped(found)
+
+
+def test_the_next_request_of_a_connection_has_as_long(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as found:
+        for _ in range(2):
+            found.sendall(WHOLE % port)
+            assert b" 200 " in found.recv(4000)
+            time.sleep(0.4)
+        found.sendall(WHOLE[:20])
+        assert dripped(found)
+
+
+def test_a_request_that_is_computed_has_the_time_it_needs(gated, monkeypatch):
+    monkeypatch.setattr(Connection, "seconds", 0.1)
+    body = b'{"text": "Slowly."}'
+    with listening(gated) as (address, _):
+        port = int(address.rpartition(":")[2])
+        head = b"POST /v1/classify HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n" % port
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as found:
+            found.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            assert gated.lm.begun.wait(10)
+            time.sleep(0.3)
+            gated.lm.gate.set()
+            assert b" 200 " in found.recv(4000)
