@@ -18,7 +18,7 @@ from zicl.evaluate.run import Runner, evaluate
 from zicl.evaluate.store import Results, check_same
 from zicl.evaluate.verify import verify
 from zicl.evaluate.world import World
-from zicl.exceptions import ConfigError
+from zicl.exceptions import ConfigError, PromptError
 from zicl.identical import INPUT_ITSELF
 from zicl.retrieve.base import Query
 from zicl.retrieve.diverse import Diverse
@@ -62,6 +62,14 @@ def test_another_option_of_a_cell_is_refused_also_against_rows_that_know_none(ta
     check_same(made(before), made(before), "r")
     with pytest.raises(ConfigError, match="order was "):
         check_same(made(before), made({"order": "shuffled"}), "r")
+
+
+def test_another_title_of_a_method_changes_no_row(tasks, lm, index):
+    def made(title):
+        define = {"far": {"title": title, **NEAREST}}
+        return manifest(World(make_experiment(tasks, methods=["far"], define=define), lm=lm, index=index))
+
+    check_same(made("Far away"), made("Far"), "r")
 
 
 @pytest.mark.parametrize("inference", ["channel", "direct"])
@@ -137,7 +145,7 @@ def test_the_input_stays_where_the_prompt_is_cut(tasks, lm, index, tmp_path):
 def test_a_prompt_without_room_for_the_input_is_an_error(tasks, lm, index):
     define = {"same": {**ICL, "identical": "correct"}}
     experiment = make_experiment(tasks, methods=["same"], define=define, prompt={"tokens_all_demos": 5})
-    with pytest.raises(Exception, match="no room"):
+    with pytest.raises(PromptError, match="no room"):
         Runner(World(experiment, lm=lm, index=index)).prompts(
             Cell("Days", "same", "task", "channel", 100), World(experiment, lm=lm, index=index).examples["Days"][:1]
         )

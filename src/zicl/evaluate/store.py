@@ -182,9 +182,11 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object)
 
 
 def deciding(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a task or a cell decides its rows."""
+    """What of a task or a cell decides its rows; a method's title does not."""
     kept = {name: value for name, value in entry.items() if name not in _TOLD}
-    return {**kept, "method": with_later(kept["method"])} if kept.get("method") else kept
+    if kept.get("method"):
+        kept["method"] = with_later({name: value for name, value in kept["method"].items() if name != "title"})
+    return kept
 
 
 def _identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:

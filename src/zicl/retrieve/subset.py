@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from zicl._registry import did_you_mean
 from zicl.corpus.part import Part
 from zicl.exceptions import ConfigError, EmptyCorpusError
 from zicl.retrieve.index import Index
 
 
-def subset(index: Index, *, share: float = 1.0, without: Sequence[str] = (), seed: int = 0, at_least: int = 1) -> Index:
+def subset(index: Index, *, share: float = 1.0, without: Sequence[str] = (), seed: int = 0) -> Index:
     """The index restricted to a share of each domain's paragraphs, without some domains; rows keep their numbers.
 
-    A smaller share is contained in a larger one with the same seed. ``at_least`` is how many paragraphs must
-    be left. ``subset(index, share=0.1, without=["imdb"])``
+    A smaller share is contained in a larger one with the same seed. ``subset(index, share=0.1, without=["imdb"])``
     """
     before = index.corpus.part
     if before.share < 1:
@@ -29,11 +26,8 @@ def subset(index: Index, *, share: float = 1.0, without: Sequence[str] = (), see
     if part == before:
         return index
     smaller = index.only(part)
-    starts = smaller.corpus.table["position"].to_numpy() == 0
-    left, everything = int(np.sum(smaller.corpus.used & starts)), int(np.sum(starts))
-    if left < max(1, at_least):
+    if not smaller.corpus.sentences:
         raise EmptyCorpusError(
-            f"{left} of {everything:,} paragraphs are left; at least {max(1, at_least)} are needed",
-            hint="take a larger share, or leave out fewer domains",
+            f"without {', '.join(left_out)} no sentence of {index.corpus.path} is left", hint="leave out fewer domains"
         )
     return smaller
