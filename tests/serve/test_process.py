@@ -76,3 +76,26 @@ def test_a_signal_under_load_leaves_no_request_without_an_answer(server):
         else:
             assert len(lines) == 80 or len(lines[0]["results"]) == 80
     assert refused
+
+
+LOADS_FOR_EVER = """
+import sys, time
+from zicl.cli import main, serve
+serve._classifier = lambda choice: time.sleep(60)
+sys.argv = ["zicl", "serve", "--labels", "terrible,great", "--port", "0"]
+main()
+"""
+
+
+def test_a_signal_while_the_models_are_loaded_ends_it_at_once():
+    process = subprocess.Popen([sys.executable, "-c", LOADS_FOR_EVER], stderr=subprocess.PIPE, text=True)
+    try:
+        address = re.search(r"http://[\d.:]+", process.stderr.readline())[0]
+        assert httpx.get(f"{address}/readyz").json()["type"] == "urn:zicl:problem:starting"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert process.stderr.read().strip() == "stopped"
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stderr.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -58,8 +59,12 @@ def serve(
 
             webbrowser.open(address)
 
-    run(lambda: _classifier(choice), access, limits, listening=listening, ready=lambda: say("ready"))
+    ended = run(lambda: _classifier(choice), access, limits, listening=listening, ready=lambda: say("ready"))
     say("stopped")
+    if not ended:
+        # Python would wait until the models are loaded, or fetched, for nobody. What is fetched is moved in when whole.
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _placed(choice: Choice, place: Path | None) -> Choice:

@@ -100,8 +100,11 @@ def serve(
     *,
     listening: Callable[[str], None] = lambda _: None,
     ready: Callable[[], None] = lambda: None,
-) -> None:
-    """Serve until a signal comes. Listens first and loads then; an error in loading ends it and is raised."""
+) -> bool:
+    """Serve until a signal comes. Listens first and loads then; an error in loading ends it and is raised.
+
+    False if the signal came while the models were loaded: the thread that does so cannot be stopped.
+    """
     page = load_page()
     found, access = listen(access)
     service = Service(load, limits)
@@ -119,3 +122,4 @@ def serve(
         server.run(sockets=[found])
     if service.failure is not None:
         raise service.failure
+    return not service.loading

@@ -51,6 +51,11 @@ class Service:
             raise Refused(STARTING, "the models are not loaded yet", hint="try again in some seconds", retry_after=2)
         return self._engine
 
+    @property
+    def loading(self) -> bool:
+        """Whether the models are not there yet, and may still come."""
+        return self._engine is None and self.failure is None
+
     @asynccontextmanager
     async def running(self, _app: Any) -> AsyncIterator[None]:
         """While the application runs: the models are loaded, and what waits is computed."""
