@@ -67,6 +67,14 @@ def test_index_tune_shows_what_it_measured_and_keeps_the_pick(run, corpus, encod
     assert code == 0
     assert "recall at 16" in out
     assert "kept: ivf-sq8 nprobe=1" in out
+    assert ", nprobe=1, refine=" in run("corpus", "info", corpus)[1]
+    code, _, err = run("index", "build", corpus, "--kind", "ivf-pq", "--keep-vectors")
+    assert code == 0
+    assert "30 vectors" in err
+    assert "ivf-pq" in err
+    code, _, err = run("index", "build", corpus, "--keep-vectors")
+    assert code == 2
+    assert "half precision" in err
 
 
 def test_a_build_interrupted_before_its_index_goes_on_with_it(run, jsonl, tmp_path, encoder_folder):

@@ -122,6 +122,7 @@ def info(
         typer.echo(
             f"  index: {index['kind']}, {index['vectors']:,} vectors of {index['encoder']['name']}"
             f" ({index['encoder']['identity'][:12]})"
+            + "".join(f", {n}={v}" for n, v in index.get("search", {}).items())
         )
     else:
         typer.echo(f"  no index yet: zicl index build {corpus}")

@@ -122,6 +122,6 @@ def _show(corpus: Path, found: Tuning) -> None:
     if found.pick is None:
         say(f"nothing reaches a recall of {found.target:g}: ask for less, or build another kind (zicl index build)")
     else:
-        typer.echo(f"kept: {found.pick.kind} {found.pick.effort or 'as it is'}")
+        typer.echo(f"kept: {found.pick.kind} {str(found.pick.effort) or 'as it is'}")
     if found.better is not None:
         say(f"faster: {found.better.kind} (zicl index build {corpus} --kind {found.better.kind} --keep-vectors)")
