@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pydantic import Field
 
@@ -31,9 +32,12 @@ def _parts(options: CoverageOptions, _: Setup) -> list[Part]:
 def _figures(options: CoverageOptions, outcome: Outcome) -> list[Figure]:
     def series(block: Block) -> Sequence[Series]:
         names = ", ".join(options.domains)
-        shown = [("No-demos", "no-demos", "no-demos"), (f"Z-ICL without {names}", "naive", _WITHOUT)]
-        shown.append((f"Z-ICL with {names}", "z-icl", "z-icl"))
-        return [outcome.by_task(block, title, look(like), name) for title, like, name in shown]
+        without = replace(look("z-icl"), hatch="xx")
+        return [
+            outcome.by_task(block, "No-demos", look("no-demos"), "no-demos"),
+            outcome.by_task(block, f"Z-ICL without {names}", without, _WITHOUT),
+            outcome.by_task(block, f"Z-ICL with {names}", look("z-icl"), "z-icl"),
+        ]
 
     return [Figure("coverage", "The coverage of the corpus", "", ACCURACY, outcome.panels(series))]
 
