@@ -98,7 +98,7 @@ def test_a_csv_file_with_progress(visitor, tmp_path):
     assert seen[-1] == 36
     assert seen == sorted(seen)
     assert len(seen) > 2, "results came in one piece"
-    visitor.all(".why")[0].click()
+    visitor.click_first(".why")
     until(lambda: visitor.texts("#why .prompt"), 30)
     assert visitor.texts("#why .winner") == [visitor.rows()[0][2]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from selenium.webdriver.common.by import By
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.keys import Keys
 
 from tests.serve.page.server import until
@@ -33,8 +33,10 @@ class Visitor:
         return self.browser.execute_script(code, *given)
 
     def all(self, selector: str) -> list[WebElement]:
-        """What can be seen of a kind."""
-        return [each for each in self.browser.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
+        """What can be seen of a kind, in one question: a table may be drawn again between two."""
+        return self.js(
+            "return [...document.querySelectorAll(arguments[0])].filter(e => e.getClientRects().length)", selector
+        )
 
     def one(self, selector: str) -> WebElement:
         """The only one that can be seen."""
@@ -55,6 +57,18 @@ class Visitor:
         element = self.one(selector)
         self.js("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
+
+    def click_first(self, selector: str) -> None:
+        """Click on the first that can be seen; one that is just being drawn again is waited for."""
+
+        def clicked() -> bool:
+            try:
+                self.all(selector)[0].click()
+            except (IndexError, StaleElementReferenceException):
+                return False
+            return True
+
+        until(clicked)
 
     def choose(self, name: str, value: str) -> None:
         """Choose one of several, by a click on its words."""
