@@ -14,9 +14,9 @@ import numpy as np
 from zicl.calibrate.scores import Scores, log_prior, log_softmax
 from zicl.suggest.signal import Bounds, Signal
 
-# Measured by benchmarks/similarity.py with the default encoder, 60 texts of each of six tasks on 3,000 sentences of each
-# of six kinds of text: on a corpus of their own kind texts have a median of 0.41 to 0.59, on court opinions 0.26 to
-# 0.30, on other foreign kinds 0.30 to 0.47. A larger corpus comes nearer, and other encoders have other scales.
+# Measured by benchmarks/similarity.py with the default encoder, 60 texts of each of six tasks on 3,000 sentences of
+# each of six kinds of text: on a corpus of their own kind texts have a median of 0.41 to 0.59, on court opinions 0.26
+# to 0.30, on other foreign kinds 0.30 to 0.47. A larger corpus comes nearer, and other encoders have other scales.
 SIMILARITY = Bounds(look=0.4, warn=0.34)
 
 # The cosine below which a text counts as far. In the same measurement 0 to 0.23 of the texts were so on a corpus of
