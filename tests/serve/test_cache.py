@@ -31,3 +31,10 @@ def test_what_is_asked_for_stays():
     assert cache.get("a") == 1
     cache.put("c", 3)
     assert (cache.get("a"), cache.get("b"), cache.get("c")) == (1, None, 3)
+
+
+def test_an_earlier_value_does_not_outlive_one_too_heavy_to_keep():
+    cache = Cache(2, weight=5)
+    cache.put("a", 1, 1)
+    cache.put("a", 2, 6)
+    assert (cache.get("a"), cache.weight) == (None, 0)

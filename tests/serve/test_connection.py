@@ -35,6 +35,19 @@ def dripped(found, seconds=5):
     return False
 
 
+def test_an_answer_does_not_wait_for_the_clients_acknowledgement(classifier, monkeypatch):
+    made, found = Connection.connection_made, []
+
+    def watched(self, transport):
+        made(self, transport)
+        found.append(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(Connection, "connection_made", watched)
+    with listening(classifier):
+        assert found
+        assert all(found)
+
+
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_a_head_that_does_not_come_is_given_up(port, beginning):
     with socket.create_connection(("127.0.0.1", port), timeout=5) as found:

@@ -56,9 +56,15 @@ def test_generated_requests_never_break_the_server(address):
 BYTES = st.binary(max_size=200) | st.text(max_size=100).map(str.encode)
 
 
+@pytest.fixture(scope="module")
+def client(address):
+    with httpx.Client(base_url=address, headers={"Content-Type": "application/json"}) as found:
+        yield found
+
+
 @settings(QUICK, max_examples=150)
 @given(body=BYTES, path=st.sampled_from(["classify", "retrieve", "synonyms"]))
-def test_bytes_of_any_kind_are_answered(address, body, path):
-    answer = httpx.post(f"{address}/v1/{path}", content=body, headers={"Content-Type": "application/json"})
+def test_bytes_of_any_kind_are_answered(client, body, path):
+    answer = client.post(f"/v1/{path}", content=body)
     assert 400 <= answer.status_code < 500
     assert answer.headers["Content-Type"] == "application/problem+json"

@@ -36,11 +36,11 @@ class Cache(Generic[K, V]):
         return self._kept[key][0]
 
     def put(self, key: K, value: V, weight: int = 0) -> None:
-        """Keep a value; one that is too heavy alone is not kept."""
-        if self._weight is not None and weight > self._weight:
-            return
+        """Keep a value in the place of an earlier one; one that is too heavy alone is not kept."""
         if key in self._kept:
             self.weight -= self._kept.pop(key)[1]
+        if self._weight is not None and weight > self._weight:
+            return
         self._kept[key] = value, weight
         self.weight += weight
         while len(self._kept) > self._most or (self._weight is not None and self.weight > self._weight):

@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 _POLICY = (
     "default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
 

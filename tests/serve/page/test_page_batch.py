@@ -59,6 +59,55 @@ def test_a_batch_sorted_filtered_and_explained(visitor, address):
     assert visitor.js("return document.activeElement.className") == "why"
 
 
+def test_pages_are_turned_by_keyboard(visitor):
+    visitor.choose("mode", "many")
+    visitor.choose("method", "no-demos")
+    visitor.paste("#texts", "\n".join(f"Soup {number} of the week." for number in range(60)))
+    visitor.run(60)
+    assert len(visitor.rows()) == 50
+    focused = "return [document.activeElement.textContent, document.activeElement.ariaDisabled]"
+    visitor.all("#batch .pages button")[1].send_keys(Keys.ENTER)
+    assert [row[0] for row in visitor.rows()] == [str(number) for number in range(51, 61)]
+    # There is no page after it, and the keyboard has not lost its place.
+    assert visitor.js(focused) == ["Next", "true"]
+    visitor.browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert visitor.texts("#batch .pages span") == ["2 of 2"]
+    visitor.browser.switch_to.active_element.send_keys(Keys.SHIFT, Keys.TAB)
+    visitor.browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert len(visitor.rows()) == 50
+    assert visitor.js(focused) == ["Previous", "true"]
+
+
+CUT = """
+const fetched = window.fetch;
+window.fetch = async (path, asked) => {
+  if (!asked.body) return fetched(path, asked);
+  window.fetch = fetched;
+  const line = '{"index":0,"label":"great","margin":0.5,"probabilities":{"great":0.75,"terrible":0.25}}\\n';
+  let parts = 0;
+  return new Response(new ReadableStream({ pull(to) {
+    if (parts++) return new Promise((_, fail) => setTimeout(fail, 100, new TypeError("network error")));
+    to.enqueue(new TextEncoder().encode(line));
+  } }));
+};
+"""
+
+
+def test_a_connection_that_is_lost_is_told_and_the_rest_can_be_asked_for(visitor):
+    visitor.choose("mode", "many")
+    visitor.paste("#texts", "\n".join(LINES))
+    visitor.js(CUT)
+    visitor.run()
+    assert "The server does not answer" in visitor.texts("#batch .problem")[0]
+    assert len(visitor.rows()) == 1
+    visitor.js("window.row = document.querySelector('#batch tr.opens')")
+    visitor.click("#batch .problem button")
+    until(lambda: len(visitor.rows()) == len(LINES))
+    assert visitor.texts("#batch .problem") == []
+    # A row that was there stays the same one: it can be clicked while others come.
+    assert visitor.js("return window.row === document.querySelector('#batch tr.opens')")
+
+
 def downloaded(visitor, folder, name):
     folder.mkdir(exist_ok=True)
     visitor.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
