@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._files import writing
+from zicl._figures import SUFFIXES, drawing, save
 from zicl.evaluate.store import NO_INFERENCE
 from zicl.report.cells import Block, Cell, Results
 from zicl.report.reliability import Floats, confidence, equal_mass, makes_claims, risk_coverage
@@ -23,15 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-SUFFIXES = (".svg", ".png")
 _SIDE, _ACROSS = 2.6, 3
 _GREY = "0.6"
 # The share that is right among fewer texts than this jumps about, and a line of such shares cannot be read. For the
 # same reason a diagram has fewer bins than the calibration error.
 _FEWEST, _BINS = 20, 8
-# The same numbers give the same file, whoever draws it and when.
-_SETTINGS: dict[Any, Any] = {"svg.hashsalt": "zicl", "font.size": 8, "axes.titlesize": 9}
-_METADATA = {".svg": {"Date": None}, ".png": {"Software": None}}
 
 
 class Plot(NamedTuple):
@@ -64,17 +60,15 @@ PLOTS = (
 
 def draw_figures(results: Results, folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[Path, str]:
     """Draw what can be drawn of every section, as SVG and PNG; the files written, and what each shows."""
-    import matplotlib
-
     looks = styles(key.method for key in results.cells)
     written: dict[Path, str] = {}
-    with matplotlib.rc_context(_SETTINGS):
+    with drawing():
         for block in results.blocks:
             cells = _drawn(results, block)
             for plot in PLOTS if cells else ():
                 figure = _figure(results, block, cells, plot, looks)
                 for suffix in suffixes:
-                    written[_save(figure, folder / f"{plot.name}-{file_name(block)}{suffix}")] = _title(plot, block)
+                    written[save(figure, folder / f"{plot.name}-{file_name(block)}{suffix}")] = _title(plot, block)
     return written
 
 
@@ -156,9 +150,3 @@ def _line(panel: Axes, cell: Cell, plot: Plot, look: Style, place: int) -> Line2
         markerfacecolor="white", linewidth=1.1, clip_on=False,
     )  # fmt: skip
     return line
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    with writing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:], dpi=200, metadata=_METADATA[path.suffix])
-    return path

@@ -4,6 +4,7 @@ import pytest
 
 from tests.browser import console_errors, requests
 from tests.report.html.conftest import HOSTILE
+from zicl.report.html.page import Part, page_html, resource
 
 pytestmark = pytest.mark.browser
 
@@ -99,7 +100,35 @@ def test_the_arrow_keys_go_through_predictions(page):
     press(page, "\ue012", times=30)
     assert "Prediction 1 of" in text(page, "#count")
     assert text(page, "#prediction blockquote") == first
-    assert not page.find_element("id", "previous").is_enabled()
+    assert page.find_element("id", "previous").get_attribute("aria-disabled") == "true"
+
+
+def test_a_button_at_its_end_keeps_the_keyboard(page):
+    tab_to(page, "e.id === 'previous'")
+    press(page, "\ue014")
+    assert "Prediction 2 of" in text(page, "#count")
+    press(page, "\ue007", times=2)
+    assert page.execute_script("return document.activeElement.id") == "previous"
+    press(page, "\ue014")
+    assert "Prediction 2 of" in text(page, "#count")
+
+
+def test_an_option_that_a_text_does_not_have_is_left_out(browser, tmp_path):
+    cell = dict.fromkeys(["from", "model", "task", "title", "template", "inference", "seed"], "x")
+    data = {
+        "cells": [{**cell, "labels": ["1", "2", "3"], "claims": True, "total": 1, "right": 1}],
+        "examples": [{"id": "a", "text": ["Which?"], "options": ["tea", "soup"]}],
+        "sentences": [],
+        "words": [],
+        "predictions": [
+            {"cell": 0, "example": 0, "gold": 0, "predicted": 0, "scores": [-1.0, -2.0, None], "demos": [], "cut": 0}
+        ],
+    }
+    path = tmp_path / "page.html"
+    path.write_text(page_html("Options", "", [Part("p", "P", resource("browser.html"))], data), encoding="utf-8")
+    browser.get(path.as_uri())
+    assert [row.split()[-2:] for row in texts(browser, ".scores tbody tr")] == [["%", "-1.00"], ["%", "-2.00"]]
+    assert console_errors(browser) == []
 
 
 def test_filters(page):

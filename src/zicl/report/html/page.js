@@ -30,7 +30,8 @@
     const top = Math.max(...scores);
     const raised = scores.map((score) => Math.exp(score - top));
     const sum = raised.reduce((one, other) => one + other, 0);
-    return raised.map((value) => value / sum);
+    // An option that a text does not have is not one of probability 0.
+    return raised.map((value, number) => (prediction.scores[number] === null ? -Infinity : value / sum));
   }
 
   function margin(prediction) {
@@ -78,8 +79,9 @@
 
   function show(place) {
     at = Math.max(0, Math.min(place, found.length - 1));
-    previous.disabled = at <= 0;
-    next.disabled = at >= found.length - 1;
+    // Not disabled: a button that is loses the keyboard.
+    previous.setAttribute("aria-disabled", String(at <= 0));
+    next.setAttribute("aria-disabled", String(at >= found.length - 1));
     article.replaceChildren();
     fillList();
     if (!found.length) {
