@@ -63,11 +63,11 @@ def gated(served_index, lm):
     model.gate.set()
 
 
-def wait_until(true, seconds=10):
+def wait_until(true, seconds=10, pause=0.005):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.005)
+        time.sleep(pause)
 
 
 @contextmanager

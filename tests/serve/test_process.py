@@ -40,9 +40,10 @@ def server(corpus, lm_folder, tmp_path):
     try:
         wait_until(lambda: "http://" in (tmp_path / "said").read_text(), 30)
         address = re.search(r"http://[\d.:]+", (tmp_path / "said").read_text())[0]
-        # It answers before the models are there.
-        assert httpx.get(f"{address}/healthz").status_code == 200
-        wait_until(lambda: httpx.get(f"{address}/readyz").status_code == 200, 60)
+        with httpx.Client(base_url=address) as client:
+            # It answers before the models are there. Asked seldom: it needs the processor to load them.
+            assert client.get("/healthz").status_code == 200
+            wait_until(lambda: client.get("/readyz").status_code == 200, 60, pause=0.2)
         yield process, address, tmp_path / "said"
     finally:
         process.kill()
