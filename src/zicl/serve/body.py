@@ -1,8 +1,9 @@
-"""The body of a request: bounded before it is read, in size, in time and in how many are read at once."""
+"""The body of a request: bounded before it is read, in size, in time and in how much is held at once."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,17 +14,29 @@ from zicl.serve.problems import BUSY, NOT_JSON, SLOW_BODY, TOO_LARGE, Refused
 # would otherwise lose the connection before it sees why.
 _PASS_BY_BYTES, _PASS_BY_SECONDS = 32 << 20, 2.0
 _SECONDS = 30.0
+# What the bodies of all open requests may take together, unless a single one may be larger.
+_HELD_BYTES = 64 << 20
 
 
 class GoneError(Exception):
     """The client left before its request was whole."""
 
 
-class Body:
-    """Reads bodies of at most ``most`` bytes, those of at most ``requests`` requests at a time."""
+@dataclass
+class _Held:
+    """How many bytes of one request are in memory."""
 
-    def __init__(self, app: ASGIApp, *, most: int, requests: int, seconds: float = _SECONDS) -> None:
+    size: int = 0
+
+
+class Body:
+    """Reads bodies of at most ``most`` bytes, those of at most ``requests`` requests and ``held`` bytes at a time."""
+
+    def __init__(
+        self, app: ASGIApp, *, most: int, requests: int, seconds: float = _SECONDS, held: int = _HELD_BYTES
+    ) -> None:
         self._app, self._most, self._requests, self._seconds = app, most, requests, seconds
+        self._room = max(held, most)
         self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,8 +45,9 @@ class Body:
             await self._app(scope, receive, send)
             return
         self._open += 1
+        held = _Held()
         try:
-            body = await self._checked(Headers(scope=scope), receive)
+            body = await self._checked(Headers(scope=scope), receive, held)
             await self._app(scope, _replayed(body, receive), send)
         except Refused as refused:
             await refused.response()(scope, receive, send)
@@ -41,8 +55,9 @@ class Body:
             pass
         finally:
             self._open -= 1
+            self._room += held.size
 
-    async def _checked(self, headers: Headers, receive: Receive) -> bytes:
+    async def _checked(self, headers: Headers, receive: Receive, held: _Held) -> bytes:
         if self._open > self._requests:
             raise Refused(BUSY, f"{self._requests} requests are open", hint="try again later", retry_after=1)
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -56,23 +71,26 @@ class Body:
             await self._pass_by(receive)
             raise self._too_large()
         try:
-            return await asyncio.wait_for(self._read(receive), self._seconds)
+            return await asyncio.wait_for(self._read(receive, held), self._seconds)
         except TimeoutError as error:
             detail = f"the body was not there after {self._seconds:g} seconds"
             raise Refused(SLOW_BODY, detail, hint="send it faster, or less of it") from error
 
-    async def _read(self, receive: Receive) -> bytes:
+    async def _read(self, receive: Receive, held: _Held) -> bytes:
         """The body, counted as it comes: it need not say how long it is."""
-        parts, size = list[bytes](), 0
+        parts = list[bytes]()
         while True:
             message = await _next(receive)
             parts.append(message.get("body", b""))
-            size += len(parts[-1])
+            held.size += len(parts[-1])
+            self._room -= len(parts[-1])
             more = message.get("more_body", False)
-            if size > self._most:
+            if held.size > self._most:
                 if more:
                     await self._pass_by(receive)
                 raise self._too_large()
+            if self._room < 0:
+                raise Refused(BUSY, "the open requests are too large together", hint="try again later", retry_after=1)
             if not more:
                 return b"".join(parts)
 
