@@ -59,6 +59,16 @@ async def begun(worker):
         await asyncio.sleep(0.001)
 
 
+@asynccontextmanager
+async def busy(key="a", **options):
+    """A queue whose worker is held at a first work."""
+    worker = Worker(opened=False)
+    async with running(worker, **options) as queue:
+        first = queue.admit(works(key))
+        await begun(worker)
+        yield queue, worker, first
+
+
 async def results(ticket):
     found = dict([await ticket.next(5) for _ in range(ticket.count)])
     return [found[number] for number in range(ticket.count)]
@@ -78,10 +88,7 @@ def test_results_come_with_their_places():
 
 def test_equal_work_in_flight_is_computed_once():
     async def run():
-        worker = Worker(opened=False)
-        async with running(worker) as queue:
-            first = queue.admit(works("a"))
-            await begun(worker)
+        async with busy() as (queue, worker, first):
             second = queue.admit(works("a", "b"))
             third = queue.admit(works("b"))
             worker.gate.set()
@@ -119,10 +126,7 @@ def test_a_failure_is_told_and_not_kept():
 
 def test_a_full_queue_refuses_the_whole_request_and_names_a_time():
     async def run():
-        worker = Worker(opened=False)
-        async with running(worker, places=2) as queue:
-            running_now = queue.admit(works("a"))
-            await begun(worker)
+        async with busy(places=2) as (queue, worker, running_now):
             waiting = queue.admit(works("b", "c"))
             with pytest.raises(QueueFullError) as refused:
                 queue.admit(works("d"))
@@ -141,10 +145,7 @@ def test_a_full_queue_refuses_the_whole_request_and_names_a_time():
 
 def test_a_client_that_leaves_frees_its_places():
     async def run():
-        worker = Worker(opened=False)
-        async with running(worker, places=2) as queue:
-            first = queue.admit(works("a"))
-            await begun(worker)
+        async with busy(places=2) as (queue, worker, first):
             gone = queue.admit(works("b", "c"))
             gone.close()
             assert queue.waiting == 0
@@ -159,10 +160,7 @@ def test_a_client_that_leaves_frees_its_places():
 
 def test_what_another_client_waits_for_stays_when_the_first_leaves():
     async def run():
-        worker = Worker(opened=False)
-        async with running(worker) as queue:
-            first = queue.admit(works("a"))
-            await begun(worker)
+        async with busy() as (queue, worker, first):
             gone = queue.admit(works("b", "c"))
             other = queue.admit(works("c"))
             gone.close()
@@ -176,10 +174,7 @@ def test_what_another_client_waits_for_stays_when_the_first_leaves():
 
 def test_a_large_request_holds_up_no_small_one():
     async def run():
-        worker = Worker(opened=False)
-        async with running(worker, places=100, group=2) as queue:
-            first = queue.admit(works("x"))
-            await begun(worker)
+        async with busy("x", places=100, group=2) as (queue, worker, first):
             large = queue.admit(works(*(f"large {n}" for n in range(20))))
             small = queue.admit(works("small"))
             worker.gate.set()
@@ -192,10 +187,7 @@ def test_a_large_request_holds_up_no_small_one():
 
 def test_stopping_finishes_what_runs_and_tells_what_waits():
     async def run():
-        worker = Worker(opened=False)
-        async with running(worker) as queue:
-            runs = queue.admit(works("a"))
-            await begun(worker)
+        async with busy() as (queue, worker, runs):
             waits = queue.admit(works("b", "a"))
             queue.stop()
             worker.gate.set()
@@ -262,10 +254,7 @@ def test_whoever_stays_gets_every_answer_and_nothing_is_computed_twice(requests,
 
 def test_a_client_may_leave_after_the_end():
     async def run():
-        worker = Worker(opened=False)
-        async with running(worker) as queue:
-            runs = queue.admit(works("a"))
-            await begun(worker)
+        async with busy() as (queue, worker, runs):
             waits = queue.admit(works("b", "c"))
             queue.stop()
             waits.close()

@@ -93,11 +93,10 @@ def _classifier(choice: Choice) -> ZICLClassifier:
 
 
 def _need_packages() -> None:
-    try:
-        import fastapi  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("fastapi", "prometheus_client", "uvicorn") if find_spec(name) is None]
+    if missing:
         raise UsageError(
-            f"zicl serve needs the package {error.name}, which is not installed", hint='pip install "zicl[serve]"'
-        ) from error
+            f"zicl serve needs packages that are not installed: {', '.join(missing)}", hint='pip install "zicl[serve]"'
+        )

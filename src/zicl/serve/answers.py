@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from zicl.serve.problems import BUSY, OVERDUE, STOPPING, Refused, refusal
+from zicl.serve.problems import BUSY, OVERDUE, STOPPING, RefusedError, refusal
 from zicl.serve.queue import Queue, QueueFullError, StoppingError, Ticket, Work
 
 NDJSON = "application/x-ndjson"
@@ -31,10 +31,10 @@ def admitted(queue: Queue, works: list[Any]) -> Ticket:
         raise told(error) from error
 
 
-def told(error: Exception) -> Refused:
+def told(error: Exception) -> RefusedError:
     """What went wrong with a work, in words for its client."""
     if isinstance(error, QueueFullError):
-        return Refused(
+        return RefusedError(
             BUSY,
             f"{error.waiting:,} of {error.places:,} places in the queue are taken",
             expected="as many free places as the request has texts",
@@ -42,7 +42,7 @@ def told(error: Exception) -> Refused:
             retry_after=min(error.seconds, 60.0),
         )
     if isinstance(error, StoppingError):
-        return Refused(
+        return RefusedError(
             STOPPING, "the server is stopping and begins nothing more", hint="ask again when it is back", retry_after=10
         )
     return refusal(error)
@@ -79,8 +79,8 @@ async def _left(request: Request) -> None:
         pass
 
 
-def _overdue(seconds: float) -> Refused:
-    return Refused(
+def _overdue(seconds: float) -> RefusedError:
+    return RefusedError(
         OVERDUE,
         f"the answer was not there after {seconds:g} seconds",
         hint="send fewer texts a request, take them as a stream, or try again when fewer clients ask",

@@ -18,7 +18,7 @@ from zicl.serve.guard import Access, Guard
 from zicl.serve.headers import Around
 from zicl.serve.invalid import invalid
 from zicl.serve.page import Page
-from zicl.serve.problems import Refused, of_status, refusal
+from zicl.serve.problems import RefusedError, of_status, refusal
 from zicl.serve.routes import make_router
 from zicl.serve.service import Service
 
@@ -29,9 +29,18 @@ def make_app(service: Service, access: Access, page: Page) -> ASGIApp:
     return Around(Guard(inner, access, page), service.metrics)
 
 
+class _Described(FastAPI):
+    """The routes name the schema of problems; it is not any route's answer, so it is put into the document by hand."""
+
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        document.setdefault("components", {}).setdefault("schemas", {})["Problem"] = schema.Problem.model_json_schema()
+        return document
+
+
 def _api(service: Service, page: Page) -> FastAPI:
     # The interactive docs would load scripts from elsewhere: they are left out.
-    api = FastAPI(
+    api = _Described(
         title="zicl",
         version=__version__,
         summary="Classify texts with pseudo-demonstrations from a raw corpus, and see why.",
@@ -43,11 +52,10 @@ def _api(service: Service, page: Page) -> FastAPI:
         separate_input_output_schemas=False,
     )
     api.include_router(make_router(service, page))
-    for kind, answer in ((Refused, _refused), (ZICLError, _refused), (LeftError, _left), (Exception, _refused)):
+    for kind, answer in ((RefusedError, _refused), (ZICLError, _refused), (LeftError, _left), (Exception, _refused)):
         api.add_exception_handler(kind, answer)
     api.add_exception_handler(RequestValidationError, _invalid)
     api.add_exception_handler(HTTPException, _http)
-    _describe_problems(api)
     return api
 
 
@@ -66,16 +74,3 @@ async def _invalid(_request: Request, error: Exception) -> Response:
 async def _http(_request: Request, error: Exception) -> Response:
     found = cast(HTTPException, error)
     return of_status(found.status_code, dict(found.headers or {})).response()
-
-
-def _describe_problems(api: FastAPI) -> None:
-    """The routes name the schema of problems; it is not any route's answer, so it is put in by hand."""
-    make = api.openapi
-
-    def described() -> dict[str, Any]:
-        document = make()
-        components = document.setdefault("components", {}).setdefault("schemas", {})
-        components["Problem"] = schema.Problem.model_json_schema()
-        return document
-
-    api.openapi = described  # type: ignore[method-assign]

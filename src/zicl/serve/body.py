@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from zicl.serve.problems import BUSY, NOT_JSON, SLOW_BODY, TOO_LARGE, Refused
+from zicl.serve.problems import BUSY, NOT_JSON, SLOW_BODY, TOO_LARGE, RefusedError
 
 # A body that is too large is let pass by, unread, for a little while: a client that is still sending
 # would otherwise lose the connection before it sees why.
@@ -49,7 +49,7 @@ class Body:
         try:
             body = await self._checked(Headers(scope=scope), receive, held)
             await self._app(scope, _replayed(body, receive), send)
-        except Refused as refused:
+        except RefusedError as refused:
             await refused.response()(scope, receive, send)
         except GoneError:
             pass
@@ -59,9 +59,9 @@ class Body:
 
     async def _checked(self, headers: Headers, receive: Receive, held: _Held) -> bytes:
         if self._open > self._requests:
-            raise Refused(BUSY, f"{self._requests} requests are open", hint="try again later", retry_after=1)
+            raise RefusedError(BUSY, f"{self._requests} requests are open", hint="try again later", retry_after=1)
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise Refused(
+            raise RefusedError(
                 NOT_JSON,
                 "the body is not declared as JSON",
                 expected="Content-Type: application/json",
@@ -74,7 +74,7 @@ class Body:
             return await asyncio.wait_for(self._read(receive, held), self._seconds)
         except TimeoutError as error:
             detail = f"the body was not there after {self._seconds:g} seconds"
-            raise Refused(SLOW_BODY, detail, hint="send it faster, or less of it") from error
+            raise RefusedError(SLOW_BODY, detail, hint="send it faster, or less of it") from error
 
     async def _read(self, receive: Receive, held: _Held) -> bytes:
         """The body, counted as it comes: it need not say how long it is."""
@@ -90,7 +90,9 @@ class Body:
                     await self._pass_by(receive)
                 raise self._too_large()
             if self._room < 0:
-                raise Refused(BUSY, "the open requests are too large together", hint="try again later", retry_after=1)
+                raise RefusedError(
+                    BUSY, "the open requests are too large together", hint="try again later", retry_after=1
+                )
             if not more:
                 return b"".join(parts)
 
@@ -106,8 +108,8 @@ class Body:
         except TimeoutError:
             return
 
-    def _too_large(self) -> Refused:
-        return Refused(
+    def _too_large(self) -> RefusedError:
+        return RefusedError(
             TOO_LARGE,
             "the body is too large",
             expected=f"at most {self._most:,} bytes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -21,9 +21,10 @@ class Connection(H11Protocol):
         super().__init__(*given, **named)
         self._patience: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
-        super().connection_made(transport)
+        # asyncio gives a stream protocol a stream, and uvicorn asks for one.
+        super().connection_made(cast(asyncio.Transport, transport))
         # Head and body are written apart: the body would wait, often 40 ms, until the client says that it has the head.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._wait()

@@ -23,7 +23,7 @@ from zicl.retrieve.joint import JointIndex
 from zicl.serve import schema
 from zicl.serve.configurations import Configurations, labels_of
 from zicl.serve.limits import Limits
-from zicl.serve.problems import NOT_FOUND, Refused
+from zicl.serve.problems import NOT_FOUND, RefusedError
 from zicl.serve.worker import Computable, compute
 from zicl.serve.works import Classify, Retrieve, Synonyms
 
@@ -90,7 +90,7 @@ class Engine:
         """The paragraph around a sentence."""
         corpus = self._corpus().corpus
         if not 0 <= row < len(corpus) or not (corpus.part.whole or corpus.used[row]):
-            raise Refused(
+            raise RefusedError(
                 NOT_FOUND, "there is no such sentence", expected=f"a row from 0 to {len(corpus) - 1}", field="row"
             )
         first, *rest = corpus.paragraph(row)
@@ -99,7 +99,9 @@ class Engine:
 
     def _corpus(self) -> Index:
         if self.index is None:
-            raise Refused(NOT_FOUND, "this server has no corpus", hint="it was started without one: ask who runs it")
+            raise RefusedError(
+                NOT_FOUND, "this server has no corpus", hint="it was started without one: ask who runs it"
+            )
         return self.index
 
     @cached_property

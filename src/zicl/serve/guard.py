@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from zicl.exceptions import UsageError
 from zicl.serve.page import Page
-from zicl.serve.problems import FOREIGN_HOST, FOREIGN_ORIGIN, UNAUTHORIZED, Refused
+from zicl.serve.problems import FOREIGN_HOST, FOREIGN_ORIGIN, UNAUTHORIZED, RefusedError
 
 OPEN = ("/healthz", "/readyz")
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
@@ -76,7 +76,7 @@ class Guard:
             try:
                 self._check_host(headers)
                 self._check_origin(headers, scope["path"])
-            except Refused as refused:
+            except RefusedError as refused:
                 await refused.response()(scope, receive, send)
                 return
             if not self._knows_token(headers, scope["path"]):
@@ -94,7 +94,7 @@ class Guard:
         """A name that another site pointed at this machine is not ours (DNS rebinding)."""
         names, given = self._access.names, headers.getlist("host")
         if len(given) != 1 or (names and given[0].lower() not in names):
-            raise Refused(
+            raise RefusedError(
                 FOREIGN_HOST,
                 "the Host header does not name this server",
                 expected="one of: " + ", ".join(sorted(names)) if names else "one Host header",
@@ -105,7 +105,7 @@ class Guard:
         """A page of another site must not ask in its visitor's name; following a link to the page is fine."""
         foreign = any(not self._is_own(origin, headers["host"]) for origin in headers.getlist("origin"))
         if foreign or (path != "/" and headers.get("sec-fetch-site") in ("cross-site", "same-site")):
-            raise Refused(
+            raise RefusedError(
                 FOREIGN_ORIGIN,
                 "the request comes from a page of another site",
                 expected="a request from the server's own page, or from a program",
@@ -127,8 +127,8 @@ class Guard:
         return same and scheme.lower() == "bearer"
 
 
-def _unauthorized() -> Refused:
-    return Refused(
+def _unauthorized() -> RefusedError:
+    return RefusedError(
         UNAUTHORIZED,
         "the token is missing or wrong",
         expected="the header Authorization: Bearer TOKEN",

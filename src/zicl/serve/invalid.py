@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zicl.serve.problems import INVALID, MALFORMED, Refused
+from zicl.serve.problems import INVALID, MALFORMED, RefusedError
 
 _SHOWN = 5
 # Names that stand inside a label; any other name behind the first is pydantic's own for a choice of types.
 _INNER = ("name", "words", "synonyms")
 
 
-def invalid(errors: Sequence[Any]) -> Refused:
+def invalid(errors: Sequence[Any]) -> RefusedError:
     """All errors as one refusal. What was sent is never repeated: it may be long, and is known to the sender."""
     if any(error["type"] == "json_invalid" for error in errors):
-        return Refused(MALFORMED, "the body is not JSON", expected="a JSON object", hint="check quotes and commas")
+        return RefusedError(MALFORMED, "the body is not JSON", expected="a JSON object", hint="check quotes and commas")
     told = list(dict.fromkeys(_told(error) for error in errors))
     more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-    return Refused(
+    return RefusedError(
         INVALID,
         "; ".join(told[:_SHOWN]) + more,
         expected="a request as /openapi.json describes it",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zicl.exceptions import TextError, UsageError
-from zicl.serve.problems import OVER_LIMIT, Refused, refusal
+from zicl.serve.problems import OVER_LIMIT, RefusedError, refusal
 from zicl.serve.schema import LimitsInfo
 from zicl.texts import check_text
 
@@ -65,6 +65,6 @@ class Limits:
 
 def _at_most(field: str, what: str, found: int, most: int, hint: str) -> None:
     if found > most:
-        raise Refused(
+        raise RefusedError(
             OVER_LIMIT, f"{found:,} {what} were given", expected=f"at most {most:,} {what}", hint=hint, field=field
         )

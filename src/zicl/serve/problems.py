@@ -75,7 +75,7 @@ _SYNONYM_HINT = (
 )
 
 
-class Refused(Exception):  # noqa: N818 - it is an answer, not a mistake of ours
+class RefusedError(Exception):
     """A request that is answered with a problem document."""
 
     def __init__(
@@ -105,7 +105,7 @@ class Refused(Exception):  # noqa: N818 - it is an answer, not a mistake of ours
         if retry_after is not None:
             self.headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
 
-    def at(self, index: int) -> Refused:
+    def at(self, index: int) -> RefusedError:
         """The same, about one of several texts, if it is about a text at all."""
         if self.problem.field not in ("text", "k"):
             return self
@@ -123,25 +123,25 @@ class Refused(Exception):  # noqa: N818 - it is an answer, not a mistake of ours
         return Response(self.line, self.problem.status, self.headers, MEDIA_TYPE)
 
 
-def refusal(error: Exception) -> Refused:
+def refusal(error: Exception) -> RefusedError:
     """An error as a refusal. What the caller can mend is told; anything else goes to the server's own log only."""
-    if isinstance(error, Refused):
+    if isinstance(error, RefusedError):
         return error
     for kind, (field, expected) in _ABOUT.items():
         if isinstance(error, kind):
             hint = _SYNONYM_HINT if isinstance(error, SynonymError) else error.hint
-            return Refused(INVALID, error.message, expected=expected, hint=hint, field=field)
+            return RefusedError(INVALID, error.message, expected=expected, hint=hint, field=field)
     if isinstance(error, ZICLError):
         _LOG.error("a request could not be answered: %s", error)
         detail = "a model, the corpus or a word list cannot be used at the moment"
-        return Refused(UNAVAILABLE, detail, hint="the server's log says why: ask who runs it", retry_after=60)
+        return RefusedError(UNAVAILABLE, detail, hint="the server's log says why: ask who runs it", retry_after=60)
     _LOG.error("a request could not be answered", exc_info=error)
-    return Refused(INTERNAL, "an unexpected error, which is in the server's log", hint="ask who runs the server")
+    return RefusedError(INTERNAL, "an unexpected error, which is in the server's log", hint="ask who runs the server")
 
 
-def of_status(status: int, headers: dict[str, str] | None = None) -> Refused:
+def of_status(status: int, headers: dict[str, str] | None = None) -> RefusedError:
     """A refusal of the framework's own."""
     kind, detail = _STATUSES.get(status, (Kind("refused", status, "The request was refused"), "it cannot be answered"))
     allowed = (headers or {}).get("Allow", "")
     expected = {400: "a JSON object", 405: allowed or None}.get(status)
-    return Refused(kind, detail, expected=expected, hint="/openapi.json lists what can be asked", headers=headers)
+    return RefusedError(kind, detail, expected=expected, hint="/openapi.json lists what can be asked", headers=headers)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zicl.serve.cache import Cache
 from zicl.serve.limits import Limits
 from zicl.serve.metrics import Metrics
-from zicl.serve.problems import STARTING, STOPPING, Refused
+from zicl.serve.problems import STARTING, STOPPING, RefusedError
 from zicl.serve.queue import Queue
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ class Service:
     def engine(self) -> Engine:
         """The engine, or a refusal while there is none."""
         if self.queue.stopping:
-            raise Refused(STOPPING, "the server is stopping", hint="ask again when it is back", retry_after=10)
+            raise RefusedError(STOPPING, "the server is stopping", hint="ask again when it is back", retry_after=10)
         if self._engine is None:
-            raise Refused(STARTING, "the models are not loaded yet", hint="try again in some seconds", retry_after=2)
+            raise RefusedError(
+                STARTING, "the models are not loaded yet", hint="try again in some seconds", retry_after=2
+            )
         return self._engine
 
     @property

@@ -74,10 +74,10 @@ def _told(result: Result, *, explain: bool) -> schema.ResultOut:
 
 
 @dataclass(frozen=True)
-class Found:
-    """Sentences that were found."""
+class Answered:
+    """An answer that does not come from the language model's scores."""
 
-    response: schema.RetrieveResponse
+    response: schema.RetrieveResponse | schema.SynonymsResponse
 
     @property
     def weight(self) -> int:
@@ -112,19 +112,7 @@ class Retrieve:
             for item in found
         ]
         response = schema.RetrieveResponse(sentences=sentences, method=self.method, k=self.k)
-        return Begun(lambda _: Found(response))
-
-
-@dataclass(frozen=True)
-class Suggested:
-    """Synonyms that were found."""
-
-    response: schema.SynonymsResponse
-
-    @property
-    def weight(self) -> int:
-        """About its size in bytes."""
-        return len(self.response.model_dump_json())
+        return Begun(lambda _: Answered(response))
 
 
 @dataclass(frozen=True)
@@ -149,7 +137,7 @@ class Synonyms:
         else:
             found = self._search()
         response = schema.SynonymsResponse(synonyms={name: given[name] or found.get(name, []) for name in given})
-        return Begun(lambda _: Suggested(response))
+        return Begun(lambda _: Answered(response))
 
     def _search(self) -> dict[str, list[schema.SuggestionOut]]:
         if all(label.synonyms for label in self.labels):

@@ -1,10 +1,11 @@
-"""The page's file: one style, one script, nothing from outside, and nothing that reads words as HTML."""
+"""The page as it is served: one style, one script, nothing from outside, and nothing that reads words as HTML."""
 
 import re
 from html.parser import HTMLParser
-from importlib.resources import files
 
 import pytest
+
+from zicl.serve.page import load_page
 
 
 class Tags(HTMLParser):
@@ -18,7 +19,7 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html():
-    return files("zicl.serve").joinpath("page/index.html").read_text(encoding="utf-8")
+    return load_page().html.decode()
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def tags(html):
 
 def test_one_style_one_script_and_no_inline_ones(tags):
     assert [tag for tag, _ in tags].count("style") == 1
-    assert [attrs for tag, attrs in tags if tag == "script"] == [{}]
+    assert [attrs for tag, attrs in tags if tag == "script"] == [{"type": "module"}]
     for tag, attrs in tags:
         assert "style" not in attrs, tag
         assert not [name for name in attrs if name.startswith("on")], tag

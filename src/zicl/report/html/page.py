@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -11,6 +9,7 @@ from string import Template
 from typing import Any
 
 from zicl import __version__
+from zicl._inline import source_hash
 from zicl.report.html.text import embedded, escape
 
 
@@ -43,7 +42,7 @@ def page_html(title: str, summary: str, parts: Sequence[Part], data: Any) -> str
 def policy(style: str, script: str) -> str:
     """A content security policy: this style, this script, images inside the page, and no address at all."""
     return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        f"default-src 'none'; style-src {source_hash(style)}; script-src {source_hash(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -51,10 +50,6 @@ def policy(style: str, script: str) -> str:
 def resource(name: str) -> str:
     """A file of the page as it ships with the package."""
     return (files("zicl.report.html") / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _entry(part: Part) -> str:

@@ -1,0 +1,400 @@
+// One text, explained.
+
+class Reasons {
+  /* The answer to one text, the same under other methods, and what each rests on. */
+  constructor(place, text, settings) {
+    Object.assign(this, {
+      place,
+      text,
+      settings,
+      answers: new Map(),
+      chosen: settings.method,
+      abort: new AbortController(),
+    });
+    this.methods = [...new Set([...compared(), settings.method])];
+    this.branch = null;
+    this.all = false;
+    this.draw();
+  }
+  async run() {
+    // The one asked for enters the queue first.
+    const order = [this.chosen, ...this.methods.filter((method) => method !== this.chosen)];
+    await Promise.all(order.map((method) => this.ask(method)));
+    return this.answers.get(this.settings.method);
+  }
+  async ask(method) {
+    try {
+      const body = { ...bodyFor(this.settings, method), text: this.text, explain: true };
+      const { signal } = this.abort;
+      const answer = await patiently(async () => (await call("v1/classify", { body, signal })).json(), signal, say);
+      this.answers.set(method, { result: answer.results[0] });
+      if (method === "z-icl") noteSynonyms(answer.settings.labels);
+    } catch (error) {
+      if (this.abort.signal.aborted) return;
+      this.answers.set(method, { problem: asProblem(error) });
+    }
+    this.redraw(method);
+  }
+  draw() {
+    this.verdict = h("div", { class: "verdict" });
+    this.compare = h("div", { class: "compare", role: "group", "aria-label": "Methods compared" });
+    this.change = h("p", { class: "change" });
+    this.evidence = h("div", { class: "stack" });
+    const [one, two] = [newId(), newId()];
+    this.ways = new Map(
+      this.methods.map((method) => [
+        method,
+        h("button", {
+          class: "way",
+          type: "button",
+          "aria-pressed": String(method === this.chosen),
+          onclick: () => this.choose(method),
+        }),
+      ]),
+    );
+    this.compare.append(...this.ways.values());
+    this.place.replaceChildren(
+      h(
+        "section",
+        { class: "panel block", "aria-labelledby": one },
+        h("h2", { class: "unseen", id: one }, "Prediction"),
+        this.verdict,
+      ),
+      h(
+        "section",
+        { class: "panel block", "aria-labelledby": two },
+        h("header", {}, h("h2", { id: two }, "What the demonstrations change"), this.change),
+        this.compare,
+      ),
+      this.evidence,
+    );
+    this.methods.forEach((method) => this.redraw(method));
+  }
+  choose(method) {
+    this.chosen = method;
+    this.all = false;
+    for (const [each, way] of this.ways) way.setAttribute("aria-pressed", String(each === method));
+    this.drawVerdict();
+    this.drawEvidence();
+    const answer = this.answers.get(method);
+    if (answer?.result) say(`Shown: ${methodName(method)}, which says ${answer.result.label}`);
+  }
+  redraw(method) {
+    const answer = this.answers.get(method),
+      { names } = this.settings;
+    const head = h(
+      "span",
+      { class: "head" },
+      h("b", {}, methodName(method)),
+      h("span", { class: "quiet" }, methodWords(method)),
+    );
+    const way = this.ways.get(method);
+    if (!answer) way.replaceChildren(head, bones("half", "", ""));
+    else if (answer.problem)
+      way.replaceChildren(head, h("span", { class: "small quiet" }, `No answer: ${answer.problem.title}`));
+    else
+      way.replaceChildren(
+        head,
+        h("span", { class: "says" }, answer.result.label),
+        bars(answer.result, names, { thin: true, most: 4 }),
+      );
+    way.setAttribute("aria-busy", String(!answer));
+    this.drawChange();
+    if (method === this.chosen) {
+      this.drawVerdict();
+      this.drawEvidence();
+    }
+  }
+  drawChange() {
+    const result = (method) => this.answers.get(method)?.result;
+    const before = result("no-demos"),
+      after = result("z-icl"),
+      label = (words) => h("b", {}, words);
+    if (!before || !after) {
+      this.change.replaceChildren(
+        h("span", { class: "quiet" }, "The same text under three methods. Choose one to see what it rests on."),
+      );
+      return;
+    }
+    const { margin: was } = before,
+      { margin: is } = after;
+    if (before.label !== after.label)
+      this.change.replaceChildren(
+        "Alone the model says ",
+        label(before.label),
+        `, ${points(was)} ahead. With pseudo-demonstrations it says `,
+        label(after.label),
+        `, ${points(is)} ahead.`,
+      );
+    else
+      this.change.replaceChildren(
+        "With and without pseudo-demonstrations the model says ",
+        label(after.label),
+        `; they move its lead from ${points(was)} to ${points(is)}.`,
+      );
+  }
+  drawVerdict() {
+    const answer = this.answers.get(this.chosen),
+      { names } = this.settings;
+    this.verdict.setAttribute("aria-busy", String(!answer));
+    const asked = h("p", { class: "asked", tabindex: this.text.length > 400 ? "0" : null }, this.text);
+    if (!answer) {
+      this.verdict.replaceChildren(
+        h(
+          "div",
+          {},
+          h("span", { class: "over-line" }, `Asking the model · ${methodName(this.chosen)}`),
+          h("p", { class: "winner" }, bones("big")),
+          asked,
+        ),
+        bones("", "half", "", "half"),
+      );
+      return;
+    }
+    if (answer.problem) {
+      // What the form can mend is told there; here only that there is no answer.
+      const mended =
+        this.place.id === "single" &&
+        this.chosen === this.settings.method &&
+        placeOf(answer.problem) !== "run-problem";
+      this.verdict.replaceChildren(
+        h(
+          "div",
+          {},
+          mended
+            ? h("p", {}, h("b", {}, "No answer yet. "), "What to change is marked in the form.")
+            : problemBox(answer.problem),
+          asked,
+        ),
+      );
+      return;
+    }
+    const { result } = answer,
+      second = names
+        .filter((name) => name !== result.label)
+        .sort((a, b) => result.probabilities[b] - result.probabilities[a])[0];
+    this.verdict.replaceChildren(
+      h(
+        "div",
+        {},
+        h("span", { class: "over-line" }, `Prediction · ${methodName(this.chosen)}`),
+        h("p", { class: "winner" }, result.label),
+        h("p", { class: "quiet" }, `${points(result.margin)} ahead of ${second}`),
+        asked,
+      ),
+      h("div", {}, bars(result, names), this.numbers(result)),
+    );
+  }
+  numbers(result) {
+    const scores = result.explanation?.scores ?? {},
+      terms = Object.entries(result.explanation?.terms ?? {});
+    const cell = (value, digits) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
+    return h(
+      "details",
+      { class: "numbers" },
+      h("summary", {}, "Log-likelihoods"),
+      h(
+        "div",
+        { class: "scroll" },
+        h(
+          "table",
+          {},
+          h("caption", {}, "What the model gave the scored part, label by label"),
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              ["label", "log-likelihood", "tokens", ...terms.map(([term]) => term), "probability"].map((name, at) =>
+                h("th", { scope: "col", class: at ? "number" : null }, name),
+              ),
+            ),
+          ),
+          h(
+            "tbody",
+            {},
+            this.settings.names.map((name) =>
+              h(
+                "tr",
+                {},
+                h("th", { scope: "row" }, name),
+                h("td", { class: "number" }, cell(result.log_likelihoods?.[name] ?? scores[name]?.log_likelihood, 3)),
+                h("td", { class: "number" }, cell(scores[name]?.tokens, 0)),
+                terms.map(([, values]) => h("td", { class: "number" }, cell(values[name], 3))),
+                h("td", { class: "number" }, cell(result.probabilities[name], 4)),
+              ),
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+  drawEvidence() {
+    const answer = this.answers.get(this.chosen);
+    if (!answer) {
+      this.evidence.replaceChildren(
+        h("section", { class: "panel block", "aria-busy": "true" }, bones("half", "", "", "half", "")),
+      );
+      return;
+    }
+    const told = answer.result?.explanation;
+    this.evidence.replaceChildren(
+      ...(told ? [this.demonstrations(told), this.prompt(told, answer.result.label)] : []),
+    );
+  }
+  demonstrations(told) {
+    const id = newId(),
+      shown = [...told.demonstrations].reverse(),
+      { prompt } = told;
+    const notes = [];
+    if (prompt.dropped)
+      notes.push(`${count(prompt.dropped, "farther one was", "farther ones were")} left out to fit the token limit`);
+    if (prompt.demos_cut) notes.push(`${prompt.demos_cut} shortened`);
+    if (prompt.input_cut) notes.push("your text was cut to its token limit");
+    const list = h("div", { class: "demos" });
+    const most = this.all ? shown.length : 6;
+    list.append(...shown.slice(0, most).map((demo, at) => demoCard(demo, at + 1)));
+    const more =
+      shown.length > most
+        ? h(
+            "div",
+            { class: "below" },
+            h(
+              "button",
+              {
+                class: "button",
+                type: "button",
+                onclick: (event) => {
+                  this.all = true;
+                  const cards = shown.slice(most).map((demo, at) => demoCard(demo, most + at + 1));
+                  list.append(...cards);
+                  event.currentTarget.remove();
+                  cards[0].querySelector("button")?.focus();
+                },
+              },
+              `Show all ${shown.length}`,
+            ),
+          )
+        : null;
+    const intro = shown.length
+      ? "Nearest first. None was labelled by anyone: the label words are drawn at random."
+      : "This method shows the model nothing but your text.";
+    return h(
+      "section",
+      { class: "panel block", "aria-labelledby": id },
+      h(
+        "header",
+        {},
+        h(
+          "h2",
+          { id },
+          shown.length ? count(shown.length, "pseudo-demonstration", "pseudo-demonstrations") : "No demonstrations",
+        ),
+        h("p", { class: "quiet" }, notes.length ? `${intro} ${notes.join("; ")}.` : intro),
+      ),
+      list,
+      more,
+    );
+  }
+  prompt(told, label) {
+    const id = newId(),
+      { names } = this.settings,
+      { prompt } = told;
+    const text = h("pre", { class: "prompt", tabindex: "0", "aria-label": "The prompt" });
+    if (!names.includes(this.branch)) this.branch = label;
+    const parts = () => {
+      const branch = prompt.branches.find((each) => each.label === this.branch) ?? prompt.branches[0];
+      return [
+        ["p-prefix", prompt.prefix],
+        ["p-given", prompt.stem + branch.given],
+        ["p-scored", branch.scored],
+      ];
+    };
+    const draw = () => {
+      text.replaceChildren(
+        ...parts()
+          .filter(([, words]) => words)
+          .map(([shade, words]) => h("span", { class: shade }, words)),
+      );
+      const scored = text.querySelector(".p-scored");
+      if (scored && text.isConnected) text.scrollTop = text.scrollHeight;
+    };
+    const picked = (name) => {
+      this.branch = name;
+      draw();
+    };
+    let choice;
+    if (names.length <= 4) {
+      const group = newId();
+      choice = h(
+        "div",
+        { class: "switch", role: "radiogroup", "aria-label": "The prompt of which label" },
+        names.map((name) => {
+          const radio = h("input", { class: "unseen", type: "radio", name: group, onchange: () => picked(name) });
+          radio.checked = name === this.branch;
+          return h("label", {}, radio, h("span", {}, name));
+        }),
+      );
+    } else {
+      choice = h(
+        "select",
+        {
+          class: "field",
+          "aria-label": "The prompt of which label",
+          onchange: (event) => picked(event.currentTarget.value),
+        },
+        names.map((name) => h("option", { value: name }, name)),
+      );
+      choice.value = this.branch;
+    }
+    const copy = h(
+      "button",
+      {
+        class: "button plain slim",
+        type: "button",
+        onclick: () =>
+          copyWords(
+            parts()
+              .map(([, words]) => words)
+              .join(""),
+            copy,
+          ),
+      },
+      "Copy",
+    );
+    draw();
+    // It ends with what is scored, which is what one came to see.
+    requestAnimationFrame(() => {
+      text.scrollTop = text.scrollHeight;
+    });
+    return h(
+      "section",
+      { class: "panel block", "aria-labelledby": id },
+      h(
+        "header",
+        {},
+        h("h2", { id }, "The prompt"),
+        copy,
+        h(
+          "p",
+          { class: "quiet" },
+          "Exactly what the model read, to the last line break. The label whose scored part is the likeliest wins.",
+        ),
+      ),
+      h(
+        "div",
+        { class: "branch" },
+        choice,
+        h(
+          "div",
+          { class: "key" },
+          h("span", {}, h("i", { class: "k-prefix" }), "demonstrations"),
+          h("span", {}, h("i", { class: "k-given" }), "given"),
+          h("span", {}, h("i", { class: "k-scored" }), "scored"),
+        ),
+      ),
+      text,
+    );
+  }
+}

@@ -1,0 +1,200 @@
+// The start, and what buttons and keys do.
+
+function theme(next) {
+  const known = ["auto", "light", "dark"];
+  let now = "auto";
+  try {
+    now = next ?? localStorage.getItem("zicl-theme") ?? "auto";
+    if (next) localStorage.setItem("zicl-theme", next);
+  } catch {
+    now = next ?? "auto";
+  }
+  if (!known.includes(now)) now = "auto";
+  document.documentElement.dataset.theme = now;
+  $("theme").setAttribute("aria-label", `Colours: ${now === "auto" ? "as the system" : now}. Change them`);
+  $("theme").title = now === "auto" ? "Colours: as the system" : `Colours: ${now}`;
+  $("theme").onclick = () => {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    // The first click always changes what is seen.
+    const order = dark ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
+    theme(order[(order.indexOf(now) + 1) % 3]);
+  };
+}
+
+function drawChoices() {
+  const known = info.methods ?? Object.keys(METHODS);
+  const order = [
+    ...Object.keys(METHODS).filter((name) => known.includes(name)),
+    ...known.filter((name) => !(name in METHODS)),
+  ];
+  const own = info.settings?.method ?? null;
+  if (!order.includes(own)) order.unshift(SERVED);
+  $("methods").replaceChildren(
+    ...order.map((name) => {
+      const radio = h("input", {
+        class: "unseen",
+        type: "radio",
+        name: "method",
+        value: name,
+        onchange: rememberSettings,
+      });
+      radio.checked = name === (own ?? SERVED);
+      return h("label", { class: "tile" }, radio, h("b", {}, methodName(name)), h("span", {}, methodWords(name)));
+    }),
+  );
+  const fill = (id, values, chosen, words = (value) => value) => {
+    $(id).replaceChildren(
+      ...(chosen ? [] : [h("option", { value: "" }, "as served")]),
+      ...values.map((value) => h("option", { value }, words(value))),
+    );
+    $(id).value = chosen ?? "";
+  };
+  fill(
+    "inference",
+    info.inferences ?? Object.keys(INFERENCES),
+    info.settings?.inference,
+    (value) => INFERENCES[value] ?? value,
+  );
+  for (const option of $("inference").options) option.title = option.value;
+  const templates = Object.entries(info.templates ?? {}),
+    lines = (each) => each.join(" … ");
+  const usual = templates.find(([, each]) => lines(each) === lines(info.settings?.template ?? []));
+  fill(
+    "template",
+    templates.map(([name]) => name),
+    usual?.[0],
+  );
+  for (const option of $("template").options)
+    option.title = lines(info.templates?.[option.value] ?? info.settings?.template ?? []);
+  if (Number.isInteger(info.settings?.k)) $("k").value = String(info.settings.k);
+  if (Number.isInteger(info.settings?.seed)) $("seed").value = String(info.settings.seed);
+  if (info.limits?.k) $("k").max = String(info.limits.k);
+}
+
+async function start() {
+  theme();
+  $("run-key").textContent = /Mac|iP(hone|ad)/.test(navigator.platform) ? "⌘ ↵" : "Ctrl ↵";
+  drawChoices();
+  labels = [plainLabel(""), plainLabel("")];
+  drawLabels();
+  showMode();
+  try {
+    info = await patiently(
+      async () => (await call("v1/info")).json(),
+      undefined,
+      (words) => {
+        $("facts").textContent = words;
+      },
+    );
+    const { corpus, lm, encoder } = info;
+    const facts = [
+      corpus ? `${count(corpus.sentences, "sentence", "sentences")} of raw text` : "no corpus",
+      lm.name,
+      encoder?.name,
+    ];
+    $("facts").replaceChildren(...facts.filter(Boolean).map((fact) => h("span", {}, fact)));
+    $("version").textContent = `zicl ${info.versions.zicl ?? ""}`;
+    served = info.settings.labels.map(plainLabel);
+    // What was typed while the server started stays.
+    if (!usedLabels().length) labels = structuredClone(served);
+    drawChoices();
+  } catch (error) {
+    $("empty").hidden = true;
+    showProblem(
+      "run-problem",
+      asProblem(error),
+      h("button", { class: "button slim", type: "button", onclick: () => location.reload() }, "Try again"),
+    );
+  }
+  applyFragment();
+  ready = true;
+  addEventListener("hashchange", () => {
+    if (location.hash.includes("=")) applyFragment();
+  });
+}
+
+$("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  run();
+});
+$("stop").addEventListener("click", stop);
+$("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  $("results").focus();
+});
+$("example").addEventListener("click", giveExample);
+$("example-too").addEventListener("click", () => {
+  giveExample();
+  run();
+});
+$("add-label").addEventListener("click", () => addLabel());
+$("suggest").addEventListener("click", suggestSynonyms);
+$("text").addEventListener("input", tellLength);
+$("texts").addEventListener("input", tellLength);
+$("column").addEventListener("change", () => {
+  file.column = Number($("column").value);
+  drawFile();
+});
+$("header").addEventListener("change", () => {
+  drawColumns();
+  drawFile();
+});
+$("choose").addEventListener("click", () => $("file").click());
+$("file").addEventListener("change", () => {
+  if ($("file").files[0]) takeFile($("file").files[0]);
+});
+$("file-away").addEventListener("click", () => {
+  forgetFile();
+  $("texts").focus();
+});
+document.querySelectorAll("input[name=mode]").forEach((radio) => radio.addEventListener("change", showMode));
+for (const id of ["inference", "template", "k", "seed"]) $(id).addEventListener("change", rememberSettings);
+addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
+    event.preventDefault();
+    run();
+  }
+});
+let over = 0;
+addEventListener("dragenter", (event) => {
+  if (event.dataTransfer?.types.includes("Files")) {
+    over++;
+    $("ask").classList.add("over");
+  }
+});
+addEventListener("dragleave", () => {
+  over = Math.max(0, over - 1);
+  if (!over) $("ask").classList.remove("over");
+});
+addEventListener("dragover", (event) => {
+  if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+});
+addEventListener("drop", (event) => {
+  if (!event.dataTransfer?.files.length) return;
+  event.preventDefault();
+  over = 0;
+  $("ask").classList.remove("over");
+  takeFile(event.dataTransfer.files[0]);
+});
+$("why-close").addEventListener("click", () => $("why-box").close());
+$("why-box").addEventListener("close", () => {
+  opened?.abort.abort();
+  opened = null;
+});
+for (const box of document.querySelectorAll("dialog"))
+  box.addEventListener("click", (event) => {
+    if (event.target === box) box.close();
+  });
+$("token-cancel").addEventListener("click", () => $("token-box").close());
+$("share").addEventListener("click", () => {
+  $("share-texts").checked = false;
+  drawLink();
+  $("share-box").showModal();
+  $("share-link").select();
+});
+$("share-texts").addEventListener("change", drawLink);
+$("share-copy").addEventListener("click", () => copyWords($("share-link").value, $("share-copy")));
+function drawLink() {
+  $("share-link").value = location.origin + location.pathname + fragment($("share-texts").checked);
+}
+start();
