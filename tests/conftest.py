@@ -17,7 +17,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from tests.browser import browser, chromium  # noqa: F401  (fixtures of every folder)
+# Fixtures of every folder.
+pytest_plugins = ("tests.browser", "tests.program")
 
 settings.register_profile("zicl", deadline=None, max_examples=40)
 settings.load_profile("zicl")

@@ -1,35 +1,12 @@
-"""Calling the program in this process, and a corpus built with it."""
+"""A corpus built with the program."""
 
 import csv
-import sys
 
 import pytest
 
 from tests.conftest import DOCUMENTS
-from zicl.cli import main
 
 LABELS = "terrible,great"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call ``zicl`` in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments, stdin=None):
-        import io
-
-        monkeypatch.setattr(sys, "argv", ["zicl", *map(str, arguments)])
-        if stdin is not None:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        code = 0
-        try:
-            main()
-        except SystemExit as ending:
-            code = ending.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture

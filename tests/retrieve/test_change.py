@@ -1,7 +1,6 @@
 """A changed corpus is the one built from scratch; a change that was killed leaves the old one whole."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
+from tests.retrieve.changed import DOMAINS, Counting, contents, killed_at, write
 from zicl._files import locked
 from zicl.corpus import shards
 from zicl.corpus.build import build_corpus
@@ -16,7 +16,6 @@ from zicl.corpus.remove import remove_domains
 from zicl.corpus.sources import find_sources
 from zicl.corpus.store import Corpus
 from zicl.exceptions import (
-    ConfigError,
     EmptyCorpusError,
     EncoderMismatchError,
     StorageError,
@@ -24,57 +23,15 @@ from zicl.exceptions import (
     UsageError,
 )
 from zicl.retrieve import build as index_build
-from zicl.retrieve.base import RETRIEVERS, Query
-from zicl.retrieve.change import add_domains, change_kind, compact
+from zicl.retrieve.change import add_domains, compact
 from zicl.retrieve.index import Index
 
-DOMAINS = {"film": DOCUMENTS[:4], "food": [*DOCUMENTS[4:7], DOCUMENTS[1]], "train": [DOCUMENTS[0], *DOCUMENTS[7:]]}
 # Few sentences, so that they repeat within and across domains, once with other capitals.
 SENTENCES = ["The Lamp fails.", "the lamp fails.", "We wait.", "Pears are sold.", "It rains.", "She sings.", "He left."]
 PARAGRAPH = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=3).map(" ".join)
 DOCUMENT = st.lists(PARAGRAPH, min_size=1, max_size=3).map("\n\n".join)
 FILE = st.lists(DOCUMENT, min_size=1, max_size=4)
 DOMAIN = st.lists(FILE, min_size=1, max_size=2)
-
-
-class Counting(BagEncoder):
-    """Counts the sentences it embeds."""
-
-    def __init__(self):
-        self.texts = []
-
-    def encode(self, texts):
-        self.texts += texts
-        return super().encode(texts)
-
-
-def write(folder, domains):
-    """A file a list of documents; a domain of plain documents is one file."""
-    paths = {}
-    for name, content in domains.items():
-        files = [content] if isinstance(content[0], str) else content
-        paths[name] = [folder / f"{name}{number}.jsonl" for number in range(len(files))]
-        for path, texts in zip(paths[name], files, strict=True):
-            path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    return paths
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """All files but the note of which build it was, which depends on the times of files."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "build.key"
-    }
-
-
-@pytest.fixture
-def made(tmp_path, monkeypatch):
-    """Files of all domains, and a corpus of the first two, in several shards."""
-    monkeypatch.setattr(shards, "_SHARD_SENTENCES", 4)
-    paths = write(tmp_path, DOMAINS)
-    old = make_index(tmp_path / "c.zicl", domains={name: paths[name] for name in ("film", "food")})
-    return paths, old.corpus.path
 
 
 def train(paths):
@@ -170,16 +127,9 @@ def test_a_killed_change_leaves_the_old_whole_and_goes_on(made, tmp_path, monkey
             return add_domains(old, train(paths), encoder=encoder, report=report)
         return compact(old, encoder=encoder, report=report)
 
-    before, calls = contents(old), 0
-
-    def killed(*_):
-        nonlocal calls
-        calls += 1
-        if calls == stop_after:
-            raise KeyboardInterrupt
-
+    before = contents(old)
     with pytest.raises(KeyboardInterrupt):
-        change(killed, BagEncoder())
+        change(killed_at(stop_after), BagEncoder())
     assert contents(old) == before
     Index.open(old, encoder=BagEncoder())
     change(lambda *_: None, BagEncoder())
@@ -205,52 +155,6 @@ def test_what_was_embedded_before_a_kill_is_not_embedded_again(made, monkeypatch
     add_domains(old, train(paths), encoder=second)
     assert len(first.texts) > 3
     assert len(first.texts) + len(second.texts) == 9
-
-
-def test_a_removed_domain_is_in_no_search_draw_or_count(made):
-    _, path = made
-    whole = Index.open(path, encoder=BagEncoder())
-    before, disk = whole.identity, (path / "sentences.arrow").read_bytes()
-    corpus = remove_domains(path, ["film"])
-    index = Index.open(path, encoder=BagEncoder())
-    assert index.identity != before
-    assert corpus.hash != whole.corpus.hash
-    assert (path / "sentences.arrow").read_bytes() == disk
-    assert corpus.domains == ["food"]
-    assert corpus.sentences == corpus.manifest["sentences"] == 12
-    assert len(list(corpus.used_texts())) == 12
-    assert corpus.manifest["documents"] == 4
-    # The train is told of in both domains: the second telling is now the first.
-    assert len(index.indexed()) == corpus.manifest["indexed"] == 12
-    for text in ("The lamp on the stage kept failing.", DOCUMENTS[1], "pears"):
-        assert {index.sentence(hit.row).domain for hit in index.nearest(text)} == {"food"}
-        assert all(document >= 4 for document in index.documents_like(text))
-        for method in ("nearest", "physical", "diverse", "random", "domain-random"):
-            for item in RETRIEVERS.get(method)().retrieve(index, Query(text), 5):
-                assert index.sentence(item.row).domain == "food"
-
-
-def test_an_index_built_after_a_removal_holds_nothing_of_it(made, tmp_path):
-    paths, path = made
-    remove_domains(path, ["film"])
-    encoder = Counting()
-    index_build.build_index(Corpus.open(path), encoder, kind="flat")
-    assert len(encoder.texts) == 12
-    index = Index.open(path, encoder=BagEncoder())
-    scratch = make_index(tmp_path / "s.zicl", domains={"food": paths["food"]})
-    assert [h.similarity for h in index.nearest("pears")] == [h.similarity for h in scratch.nearest("pears")]
-    compact(path, encoder=BagEncoder())
-    assert contents(path) == contents(scratch.corpus.path)
-
-
-def test_compacting_embeds_nothing_but_sentences_with_other_capitals(tmp_path):
-    domains = {"a": ["The Lamp fails. We wait."], "b": ["the lamp fails. We wait. It rains."]}
-    paths, encoder = write(tmp_path, domains), Counting()
-    path = make_index(tmp_path / "c.zicl", domains=paths).corpus.path
-    remove_domains(path, ["a"])
-    compact(path, encoder=encoder)
-    assert encoder.texts == ["the lamp fails."]
-    assert compact(path).hash == Corpus.open(path).hash
 
 
 def test_a_link_to_a_corpus_stays_a_link(made, tmp_path):
@@ -336,23 +240,3 @@ def test_two_changes_do_not_mix(made, tmp_path):
             add_domains(path, train(paths), encoder=BagEncoder())
         with pytest.raises(StorageError, match="another process"):
             remove_domains(path, ["film"])
-
-
-@pytest.mark.parametrize(("old", "new"), [("flat", "ivf-pq"), ("flat", "hnsw"), ("ivf-sq8", "ivf-pq"), ("ivf", "flat")])
-@pytest.mark.parametrize("removed", [[], ["film"]])
-def test_another_kind_from_the_same_vectors_is_the_one_built_from_scratch(tmp_path, old, new, removed):
-    paths = write(tmp_path, DOMAINS)
-    indexes = [make_index(tmp_path / f"{kind}.zicl", domains=paths, kind=kind) for kind in (old, new)]
-    for index in indexes:
-        remove_domains(index.corpus.path, removed) if removed else None
-    encoder = Counting()
-    changed = change_kind(indexes[0].corpus.path, new, encoder=encoder)
-    assert encoder.texts == []
-    index_build.build_index(Corpus.open(indexes[1].corpus.path), BagEncoder(), kind=new)
-    assert contents(changed.corpus.path / "index") == contents(indexes[1].corpus.path / "index")
-
-
-def test_half_precision_does_not_become_full(tmp_path):
-    index = make_index(tmp_path / "c.zicl", domains=write(tmp_path, DOMAINS), kind="ivf-pq")
-    with pytest.raises(ConfigError, match="half precision"):
-        change_kind(index.corpus.path, "auto", encoder=BagEncoder())

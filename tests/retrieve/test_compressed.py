@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import BagEncoder, make_index
+from tests.retrieve.changed import killed_at
 from zicl.corpus.build import build_corpus
 from zicl.corpus.sources import find_sources
 from zicl.exceptions import StorageError
@@ -114,18 +115,12 @@ def test_recall_with_the_usual_effort(indexes, kind):
 def test_a_killed_build_goes_on_and_writes_the_same_bytes(tmp_path, monkeypatch, kind, stop_after):
     monkeypatch.setattr(compressed, "_PART", 200)
     built(tmp_path / "whole", kind)
-    calls, content, folder = 0, clustered(), tmp_path / "killed"
+    content, folder = clustered(), tmp_path / "killed"
     folder.mkdir()
     take = compressed.store(DIMENSION, COUNT, [content], folder / STORED)
 
-    def killed(*_):
-        nonlocal calls
-        calls += 1
-        if calls == stop_after:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        compressed.write(kind, DIMENSION, COUNT, take, folder / "work", folder / "vectors.faiss", killed)
+        compressed.write(kind, DIMENSION, COUNT, take, folder / "work", folder / "vectors.faiss", killed_at(stop_after))
     assert not (folder / "vectors.faiss").exists()
     done = {path: path.stat().st_mtime_ns for path in (folder / "work").iterdir()}
     compressed.write(kind, DIMENSION, COUNT, take, folder / "work", folder / "vectors.faiss")

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from tests.cli.conftest import run  # noqa: F401 - a fixture
 from zicl.serve.guard import Access
 from zicl.serve.run import address, listen
 
@@ -35,13 +34,13 @@ def saved(tmp_path):
         (["--labels", "a,b", "--method", "nave"], "did you mean 'naive'"),
     ],
 )
-def test_wrong_options_are_found_before_anything_is_loaded(run, corpus, options, says):  # noqa: F811
+def test_wrong_options_are_found_before_anything_is_loaded(run, corpus, options, says):
     code, out, err = run("serve", corpus, *options)
     assert (code, out) == (2, "")
     assert says in err
 
 
-def test_a_folder_that_is_neither(run, tmp_path, corpus, saved):  # noqa: F811
+def test_a_folder_that_is_neither(run, tmp_path, corpus, saved):
     code, _, err = run("serve", tmp_path, "--labels", "a,b")
     assert code == 2
     assert "neither a saved classifier nor a corpus" in err
@@ -53,21 +52,21 @@ def test_a_folder_that_is_neither(run, tmp_path, corpus, saved):  # noqa: F811
     assert "both given" in err
 
 
-def test_an_error_in_loading_ends_the_server(run, saved):  # noqa: F811
+def test_an_error_in_loading_ends_the_server(run, saved):
     code, _, err = run("serve", saved, "--port", "0", "--no-open")
     assert code == 2
     assert "serving http://127.0.0.1:" in err
     assert "has format 0" in err
 
 
-def test_a_missing_extra_names_the_command(run, corpus, monkeypatch):  # noqa: F811
+def test_a_missing_extra_names_the_command(run, corpus, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     code, _, err = run("serve", corpus, "--labels", "a,b")
     assert code == 2
     assert 'pip install "zicl[serve]"' in err
 
 
-def test_a_port_that_is_taken(run, corpus):  # noqa: F811
+def test_a_port_that_is_taken(run, corpus):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, _, err = run("serve", corpus, "--labels", "a,b", "--port", taken.getsockname()[1])
     assert code == 2

@@ -1,5 +1,5 @@
 """The command line's fixtures, here too."""
 
-from tests.cli.conftest import corpus, options, run
+from tests.cli.conftest import corpus, options
 
-__all__ = ["corpus", "options", "run"]
+__all__ = ["corpus", "options"]

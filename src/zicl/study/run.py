@@ -16,7 +16,8 @@ from zicl.evaluate.store import MANIFEST, Results, check_same
 from zicl.study.bench import Bench
 from zicl.study.declare import Study
 from zicl.study.share import borrow, same_cells, task_of
-from zicl.study.tell import Told, tell
+from zicl.study.tell import tell
+from zicl.study.told import Told
 
 
 @dataclass(frozen=True)

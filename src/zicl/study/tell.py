@@ -1,31 +1,16 @@
-"""What a study's folder says to people and to the report: figures, and findings computed from the rows."""
+"""From a study's rows to what it tells: figures, and findings computed from the numbers."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from zicl._files import write_json
 from zicl.evaluate.store import MANIFEST, ROWS
 from zicl.report.collect import collect
 from zicl.study.declare import Options, Study
 from zicl.study.draw import draw
 from zicl.study.figure import Drawn, Figure
 from zicl.study.outcome import Outcome
-
-FILE = "study.json"
-
-
-@dataclass(frozen=True)
-class Told:
-    """A study as its ``study.json`` has it."""
-
-    name: str
-    title: str
-    question: str
-    paper: str
-    findings: tuple[str, ...]
-    figures: tuple[Drawn, ...]
+from zicl.study.told import Told
 
 
 def tell(study: Study, options: Options, folder: Path) -> Told:
@@ -39,7 +24,7 @@ def tell(study: Study, options: Options, folder: Path) -> Told:
         figures = tuple(each for each in made if each is not None)
         findings = tuple(study.findings(options, outcome))
     told = Told(study.name, study.title, study.question, study.paper, findings, figures)
-    write_json(folder / FILE, asdict(told))
+    told.write(folder)
     return told
 
 

@@ -76,7 +76,8 @@ class Server:
         return {"data": [{"id": self.name, "object": "model"}]}
 
     def completions(self, body: dict) -> dict:
-        raise NotImplementedError
+        """A server that completes nothing: those that do say how."""
+        raise RefusalError(404, "not found")
 
     def encode(self, text: str) -> list[int]:
         """Special tokens that are written out are read as such, as servers do."""

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from tests.cli.conftest import run  # noqa: F401  (a fixture)
 from tests.evaluate.conftest import examples
 
 
@@ -19,7 +18,7 @@ def page(tmp_path):
     return tmp_path / "report.html"
 
 
-def test_ids_without_texts_and_nothing_on_the_screen(run, evaluated, page):  # noqa: F811
+def test_ids_without_texts_and_nothing_on_the_screen(run, evaluated, page):
     code, out, err = run("report", evaluated.results, evaluated.study.parent, "--html", page)
     assert (code, out) == (0, ""), err
     assert "go by their ids" in err
@@ -27,7 +26,7 @@ def test_ids_without_texts_and_nothing_on_the_screen(run, evaluated, page):  # n
     assert {cell["from"] for cell in data(page)["cells"]} == {"results", "copying"}
 
 
-def test_texts_from_the_files_of_the_evaluation(run, evaluated, page):  # noqa: F811
+def test_texts_from_the_files_of_the_evaluation(run, evaluated, page):
     folder = evaluated.results.parent
     chosen = ["--task-file", folder / "tasks.toml", "--corpus", evaluated.index.corpus.path]
     code, _, err = run("report", evaluated.results, "--html", page, *chosen)
@@ -44,7 +43,7 @@ def test_texts_from_the_files_of_the_evaluation(run, evaluated, page):  # noqa: 
     assert "soup" not in json.dumps(data(page))
 
 
-def test_texts_of_other_data_are_refused(run, evaluated, page, tmp_path):  # noqa: F811
+def test_texts_of_other_data_are_refused(run, evaluated, page, tmp_path):
     (tmp_path / "Days").mkdir()
     (tmp_path / "Days" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in examples(9)))
     tasks = evaluated.results.parent / "tasks.toml"
@@ -54,18 +53,18 @@ def test_texts_of_other_data_are_refused(run, evaluated, page, tmp_path):  # noq
     assert not page.exists()
 
 
-def test_tables_are_still_printed_where_a_format_is_asked_for(run, evaluated, page):  # noqa: F811
+def test_tables_are_still_printed_where_a_format_is_asked_for(run, evaluated, page):
     code, out, err = run("report", evaluated.results, "--html", page, "--json")
     assert code == 0, err
     assert json.loads(out)["metric"] == "accuracy"
 
 
 @pytest.mark.parametrize("option", [["--no-texts"], ["--corpus", "c.zicl"], ["--predictions", "3"]])
-def test_options_of_the_page_need_a_page(run, evaluated, option):  # noqa: F811
+def test_options_of_the_page_need_a_page(run, evaluated, option):
     code, _, err = run("report", evaluated.results, *option)
     assert code == 2
     assert option[0] in err
 
 
-def test_a_folder_is_no_page(run, evaluated, tmp_path):  # noqa: F811
+def test_a_folder_is_no_page(run, evaluated, tmp_path):
     assert run("report", evaluated.results, "--html", tmp_path)[0] == 2

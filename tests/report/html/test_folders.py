@@ -12,7 +12,7 @@ from zicl.report.html.folders import find
 def test_results_and_studies_are_found_below_a_folder_once(evaluated):
     found = find([evaluated.results, evaluated.study.parent])
     assert found.results == (evaluated.results,)
-    assert [study.name for study in found.studies] == ["copying"]
+    assert [study.told.name for study in found.studies] == ["copying"]
     assert found.studies[0].results == (evaluated.study / "near",)
     above = find([evaluated.results.parent, evaluated.results, evaluated.study])
     assert above.results == found.results
@@ -57,4 +57,4 @@ def test_a_damaged_study_is_named(tmp_path, changes):
 
 
 def test_keys_of_later_versions_are_left_out(tmp_path):
-    assert find([write_study(tmp_path / "s", seconds=3)]).studies[0].title == "How much is copied?"
+    assert find([write_study(tmp_path / "s", seconds=3)]).studies[0].told.title == "How much is copied?"

@@ -42,7 +42,7 @@ def make_page(found: Found, report: Report | None, texts: Texts, browsing: Brows
     for study in found.studies:
         results = behind[study.id]
         if results is not None:
-            shown += answers(study.name, study.results, results, browsing.predictions)
+            shown += answers(study.told.name, study.results, results, browsing.predictions)
     data = page_data(shown, texts, show=browsing.show_texts)
     parts = [
         *([] if report is None else _report_parts(report)),
@@ -73,7 +73,7 @@ def _study_parts(studies: Sequence[Study], behind: dict[str, Results | None], me
         results = behind[study.id]
         numbers = "" if results is None else table_html(main_table(results, metric, paper=False), study.id)
         bodies.append(study_html(study, numbers))
-    return [Part("studies", "Studies", "\n".join(bodies), tuple((study.id, study.title) for study in studies))]
+    return [Part("studies", "Studies", "\n".join(bodies), tuple((study.id, study.told.title) for study in studies))]
 
 
 def _collected(study: Study) -> Results | None:
@@ -93,7 +93,7 @@ def _summary(found: Found, report: Report | None, shown: Sequence[Answers]) -> d
         facts["Methods"] = f"{len({key.method for key in results.cells})}"
         facts["Time"] = "; ".join(dict.fromkeys(time_taken(folder) for folder in found.results))
     if found.studies:
-        facts["Studies"] = ", ".join(study.name for study in found.studies)
+        facts["Studies"] = ", ".join(study.told.name for study in found.studies)
     facts["Predictions"] = f"{sum(own.total for own in shown):,}"
     if report is not None and report.results.missing:
         facts["Not finished"] = f"{report.results.missing:,} predictions are missing"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from zicl.evaluate.store import MANIFEST, ROWS
 from zicl.exceptions import StorageError
-from zicl.report.html.studies import STUDY, Study, read_study
+from zicl.report.html.studies import Study, read_study
+from zicl.study.told import FILE as STUDY
 
 
 @dataclass(frozen=True)
