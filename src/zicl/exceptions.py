@@ -22,6 +22,7 @@
     │   ├── OfflineError        the network would be needed, and was ruled out
     │   ├── DownloadError       fetching failed or the hash is wrong (may be retried)
     │   ├── LicenceError        a licence that has to be accepted first
+    │   ├── HeadsError          a model whose attention heads cannot be reached
     │   ├── ServerError         an inference server that fails, or cannot give log-likelihoods
     │   └── BudgetError         the most that may be spent is reached; what was answered is kept
     └── StorageError            full disk, read-only folder, a target that exists
@@ -137,6 +138,10 @@ class DownloadError(ModelError):
 
 class LicenceError(ModelError):
     """A licence that has to be accepted first."""
+
+
+class HeadsError(ModelError):
+    """A model whose attention heads cannot be reached."""
 
 
 class ServerError(ModelError):

@@ -62,6 +62,42 @@ def test_finding_heads_draws_their_map(run, given, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "studies" / "heads" / "heads.json").read_text())["prompts"] == 3
 
 
+def test_a_model_without_reachable_heads_runs_the_other_studies(run, given, tmp_path, monkeypatch):
+    """Of several studies the one of heads is left out, which is said; alone it is an error."""
+    from zicl.study.studies import STUDIES
+
+    monkeypatch.setattr("zicl.study.draw.save", lambda _, path: path.touch() or path)
+    monkeypatch.setattr("zicl.study.studies.get_studies", lambda _: [STUDIES.get("heads"), STUDIES.get("format")])
+    monkeypatch.setattr("zicl.lm.heads.FAMILIES", {})
+    for more in ["--dry-run"], []:
+        code, out, err = run("study", "reproduce", *given, *more, "--json")
+        assert code == 0, err
+        assert [each["study"] for each in json.loads(out)] == ["format"]
+        assert "heads is left out: " in err
+        assert "whose attention heads are not known" in err
+    assert not (tmp_path / "studies" / "heads").exists()
+    monkeypatch.setattr("zicl.study.studies.get_studies", lambda name: [STUDIES.get(name)])
+    code, _, err = run("study", "heads", *given)
+    assert code == 1
+    assert "whose attention heads are not known" in err
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("[study.order.parts.varance]\nseeds = [1]\n", "did you mean 'variance'?"),
+        ("[study.order.parts.variance]\nexmples = 3\n", "did you mean 'examples'?"),
+    ],
+)
+def test_a_wrong_part_of_the_last_study_is_found_before_the_first_runs(run, given, table, message, monkeypatch):
+    monkeypatch.setattr("zicl.study.run.run_study", lambda *_, **__: pytest.fail("a study was run"))
+    config = given[1]
+    config.write_text(config.read_text() + table)
+    code, _, err = run("study", "reproduce", *given)
+    assert code == 2
+    assert message in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from tests.evaluate.conftest import make_experiment
+from tests.evaluate.conftest import make_experiment, write_task
 from tests.evaluate.test_run import rows_of
 from zicl.config import Labelling, Retrieval
 from zicl.evaluate.cost import estimate
@@ -234,3 +234,24 @@ def test_which_methods_draw_anything():
     assert [name for name, method in METHODS.items() if method.seeded] == [
         "random-inputs", "naive", "z-icl", "icl-gold", "icl-random", "nearest-icl-random", "logistic",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["icl-random", "nearest-icl-gold", "logistic"])
+def test_fewer_training_examples_than_k_are_found_before_a_model_is_loaded(tmp_path, index, monkeypatch, method):
+    monkeypatch.setattr("zicl.lm.load.load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
+    tasks = write_task(tmp_path, train=6)
+    with pytest.raises(ConfigError, match="the task Days has 6 training examples, and k = 7") as raised:
+        World(make_experiment(tasks, methods=["z-icl", method], k=7), index=index)
+    assert "--train Days=FILE" in raised.value.hint
+    assert "--k" in raised.value.hint
+    World(make_experiment(tasks, methods=["z-icl", method], k=6), index=index)
+    World(make_experiment(tasks, methods=["z-icl"], k=7), index=index)
+
+
+def test_training_examples_with_the_same_text_count_once(tmp_path, index):
+    tasks = write_task(tmp_path, train=4)
+    rows = (tmp_path / "train.jsonl").read_text().splitlines()
+    again = [json.dumps({**json.loads(row), "id": f"again {number}"}) for number, row in enumerate(rows)]
+    (tmp_path / "train.jsonl").write_text("\n".join([*rows, *again]))
+    with pytest.raises(ConfigError, match="8 training examples, 4 of them with texts of their own, and k = 5"):
+        World(make_experiment(tasks, methods=["icl-gold"], k=5), index=index)

@@ -1,11 +1,16 @@
 """The time beside the rows: what was computed counts, what was there does not, and parts add up."""
 
+import json
+
+import pytest
+
 from tests.evaluate.conftest import make_experiment
 from zicl.evaluate.merge import merge
 from zicl.evaluate.plan import Shard
 from zicl.evaluate.run import evaluate
 from zicl.evaluate.spent import Spent, add, spent
 from zicl.evaluate.world import World
+from zicl.exceptions import StorageError
 
 
 def test_times_add_up_over_runs_and_parts(tasks, lm, index, tmp_path):
@@ -26,3 +31,10 @@ def test_a_folder_without_a_time_has_none(tmp_path):
     add(tmp_path, 1.5, 3)
     add(tmp_path, 0.5, 1)
     assert spent([tmp_path, tmp_path / "nowhere"]) == Spent(2.0, 4)
+
+
+@pytest.mark.parametrize("told", [{"seconds": 1.0, "rows": 2, "hours": 3}, {"seconds": "long", "rows": 2}, [1, 2]])
+def test_a_file_that_says_something_else_is_named(tmp_path, told):
+    (tmp_path / "time.json").write_text(json.dumps(told))
+    with pytest.raises(StorageError, match=r"time\.json does not say how long .*; expected seconds and rows"):
+        spent([tmp_path])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conftest import byte_tokenizer, tiny_lm
 from zicl.demos.prompt import Branch, Prompt
 from zicl.demos.tokens import EMPTY, Segment
-from zicl.exceptions import ConfigError, ModelError
+from zicl.exceptions import ConfigError, HeadsError
 from zicl.lm.attended import attended
 from zicl.lm.heads import FAMILIES, Head, layout, silenced
 from zicl.lm.hf import HFLanguageModel
@@ -192,7 +192,7 @@ def test_hooks_go_whatever_happens():
 
 def test_models_whose_heads_are_not_known():
     with (
-        pytest.raises(ModelError, match="'bloom', whose attention heads are not known"),
+        pytest.raises(HeadsError, match="'bloom', whose attention heads are not known"),
         silenced(tiny_lm("bloom"), [Head(0, 0)]),
     ):
         pass
@@ -200,7 +200,7 @@ def test_models_whose_heads_are_not_known():
     class Other:
         name = "other"
 
-    with pytest.raises(ModelError, match="of other cannot be reached"):
+    with pytest.raises(HeadsError, match="of other cannot be reached"):
         layout(Other())
 
 

@@ -61,6 +61,16 @@ def test_what_cannot_be_done_is_said(folder, tmp_path):
     assert isinstance(run(folder, "--compare", "paper", "--metric", "macro-f1").exception, UsageError)
 
 
+def test_a_folder_of_studies_without_a_page_says_what_to_give_instead(folder, tmp_path):
+    part = tmp_path / "studies" / "labels" / "words"
+    part.parent.mkdir(parents=True)
+    folder.rename(part)
+    said = str(run(tmp_path / "studies").exception)
+    assert "is not a results folder" in said
+    assert str(part) in said
+    assert f"zicl report {tmp_path / 'studies'} --html" in said
+
+
 def test_calibration_shares_and_figures(folder, tmp_path):
     done = run(folder, "--calibrate", "batch", "--shares", "--figures", tmp_path / "figures")
     assert done.exit_code == 0

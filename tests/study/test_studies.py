@@ -16,7 +16,7 @@ from zicl.identical import INPUT_ITSELF
 from zicl.report.collect import collect
 from zicl.study.bench import StudySetup
 from zicl.study.outcome import Outcome
-from zicl.study.run import costs, run_study
+from zicl.study.run import Costs, run_study
 from zicl.study.settings import Settings
 from zicl.study.share import same_cells
 from zicl.study.studies import ALL, NAMES, STUDIES, get_studies
@@ -190,22 +190,27 @@ def test_a_share_without_room_for_the_demonstrations_is_left_out(bench):
     assert set(part.arms) == {"no-demos", "z-icl", "z-icl-share-0_8"}
 
 
+def costs(names, bench):
+    counted = Costs(bench)
+    return [cost for name in names for cost in counted.of(STUDIES.get(name))]
+
+
 def test_a_dry_run_counts_shared_rows_once_and_writes_nothing(bench, english):
     bench.dry = True
-    both = costs([STUDIES.get("labels"), STUDIES.get("order")], bench)
-    alone = costs([STUDIES.get("order")], bench)
+    both = costs(["labels", "order"], bench)
+    alone = costs(["order"], bench)
     assert not bench.folder.exists()
     assert [cost.part for cost in both] == ["words", "orders", "variance"]
     assert both[1].examples == alone[0].examples - 2 * 2 * 4
     assert all(cost.tokens > 0 for cost in both)
-    assert costs([STUDIES.get("heads")], bench)
+    assert costs(["heads"], bench)
 
 
 def test_a_dry_run_counts_no_more_shared_rows_than_the_smaller_experiment_has(bench, settings, english):
     bench.dry = True
     bench.settings = Settings(settings.table, {**settings.studies, "labels": {"examples": 3}})
-    both = costs([STUDIES.get("labels"), STUDIES.get("order")], bench)
-    alone = costs([STUDIES.get("order")], bench)
+    both = costs(["labels", "order"], bench)
+    alone = costs(["order"], bench)
     assert both[1].examples == alone[0].examples - 2 * 2 * 3
 
 

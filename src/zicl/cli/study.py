@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -13,7 +14,7 @@ from zicl._progress import duration
 from zicl.cli._experiment import DataChoice
 from zicl.cli._options import JsonOption, takes
 from zicl.cli._progress import bars, say
-from zicl.exceptions import UsageError
+from zicl.exceptions import HeadsError, UsageError
 
 if TYPE_CHECKING:
     from zicl._progress import Report
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from zicl.study.run import Cost, Ran
 
 _FINDS = "heads"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,20 @@ def study(
 def _run(studies: list[Study], bench: Bench, part: Shard | None) -> list[Ran]:
     from zicl.study.run import run_study
 
-    return [run_study(each, bench, shard=part) for each in studies]
+    return _each(studies, lambda study: run_study(study, bench, shard=part))
+
+
+def _each(studies: list[Study], step: Callable[[Study], T]) -> list[T]:
+    """A step for every study; of several, one that the model has no heads for is left out, and this is said."""
+    done = []
+    for each in studies:
+        try:
+            done.append(step(each))
+        except HeadsError as error:
+            if len(studies) == 1:
+                raise
+            say(f"{each.name} is left out: {error}")
+    return done
 
 
 def _show(answer: list[Ran], output: Path) -> None:
@@ -128,9 +143,10 @@ def _show(answer: list[Ran], output: Path) -> None:
 
 
 def _dry_run(studies: list[Study], bench: Bench, part: Shard | None) -> list[Cost]:
-    from zicl.study.run import costs
+    from zicl.study.run import Costs
 
-    return costs(studies, bench, part)
+    counted = _each(studies, Costs(bench, part).of)
+    return [cost for parts in counted for cost in parts]
 
 
 def _show_costs(answer: list[Cost]) -> None:

@@ -132,7 +132,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         what = f"{folder} is not a results folder: it has no {MANIFEST}" if folder.is_dir() else f"there is no {folder}"
-        raise StorageError(what, hint="give the folder an evaluation wrote: zicl evaluate … -o results/")
+        raise StorageError(what, hint=_instead_of(folder))
     manifest = read_json(path)
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found != FORMAT:
@@ -144,6 +144,14 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if missing:
         raise StorageError(f"{path} is damaged: it lacks {', '.join(missing)}", hint=_AGAIN)
     return dict(manifest)
+
+
+def _instead_of(folder: Path) -> str:
+    """What to give in the place of a folder that holds no results, or none of its own: a folder of studies."""
+    inner = sorted(path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{ROWS}"))
+    if not inner:
+        return "give the folder an evaluation wrote: zicl evaluate … -o results/"
+    return f"give one of those in it, such as {inner[0]}; or all to one page: zicl report {folder} --html report.html"
 
 
 def _read(path: Path, columns: list[str]) -> pa.Table:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from zicl.corpus.documents import document_hash
 from zicl.corpus.store import Sentence
 from zicl.evaluate.examples import Example
+from zicl.exceptions import ConfigError
 from zicl.pair import plain
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Hit
@@ -58,3 +59,14 @@ class TrainingIndex:
     def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
         """All examples."""
         return np.arange(len(self.examples))
+
+
+def check_enough(task: str, examples: Sequence[Example], k: int) -> None:
+    """A task has at least k training examples with texts of their own: no text is shown twice."""
+    distinct = len({" ".join(example.text.split()).casefold() for example in examples})
+    if distinct < k:
+        repeated = f", {distinct} of them with texts of their own" if distinct < len(examples) else ""
+        raise ConfigError(
+            f"the task {task} has {len(examples)} training examples{repeated}, and k = {k} of them are to be shown",
+            hint=f"name a file with more of them, --train {task}=FILE, or use a smaller --k",
+        )

@@ -17,7 +17,7 @@ from zicl.evaluate.examples import Example, data_hash, read_examples, read_test,
 from zicl.evaluate.experiment import CorpusRecipe, Experiment
 from zicl.evaluate.methods import Method
 from zicl.evaluate.tasks import Task, get_task, read_tasks
-from zicl.evaluate.training import TrainingIndex
+from zicl.evaluate.training import TrainingIndex, check_enough
 from zicl.exceptions import ConfigError
 from zicl.lm.base import LanguageModel
 from zicl.pair import plain
@@ -85,7 +85,15 @@ class World:
         return subsample(examples, min(self.experiment.examples, len(examples)), task.sample_seed)
 
     def _train(self, name: str) -> list[Example]:
-        return read_examples(self.tasks[name], self.experiment.train.get(name), "train")
+        """A task's training examples; too few of them are found now, and not when they are to be shown."""
+        examples = read_examples(self.tasks[name], self.experiment.train.get(name), "train")
+        check_enough(name, examples, self._most_shown())
+        return examples
+
+    def _most_shown(self) -> int:
+        """The most training examples that a method shows at once."""
+        labelled = [method for method in self.methods.values() if method.labelled]
+        return max(self.experiment.k if method.kind == "logistic" else method.retrieval.k for method in labelled)
 
     def needs(self, what: str) -> bool:
         """Whether any method has this property."""

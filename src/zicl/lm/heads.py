@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zicl.exceptions import ConfigError, ModelError
+from zicl.exceptions import ConfigError, HeadsError
 from zicl.lm.base import LanguageModel
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def transformers_model(lm: LanguageModel) -> HFLanguageModel:
     from zicl.lm.hf import HFLanguageModel
 
     if not isinstance(lm, HFLanguageModel):
-        raise ModelError(
+        raise HeadsError(
             f"the attention heads of {lm.name} cannot be reached",
             hint="use a model of transformers: a catalog name, hf:ID, a folder or gguf:FILE",
         )
@@ -99,7 +99,7 @@ def layout(lm: LanguageModel) -> Layout:
     forward = transformers_model(lm).forward
     family = str(forward.config.model_type)
     if family not in FAMILIES:
-        raise ModelError(
+        raise HeadsError(
             f"{lm.name} is of the family {family!r}, whose attention heads are not known",
             hint=f"use a model of: {', '.join(FAMILIES)}; or add its output projection to zicl.lm.heads.FAMILIES",
         )
@@ -111,7 +111,7 @@ def layout(lm: LanguageModel) -> Layout:
     for number, projection in enumerate(projections):
         weight = projection.weight
         if not isinstance(weight, Parameter) or weight.shape[place.axis] != heads * size:
-            raise ModelError(
+            raise HeadsError(
                 f"{lm.name}: the output projection of layer {number} does not read {heads} heads of {size} numbers",
                 hint="load the model without quantisation or other changes to its layers",
             )
@@ -136,7 +136,7 @@ def silenced(lm: LanguageModel, heads: Iterable[Head]) -> Iterator[None]:
     try:
         for layer, own in by_layer.items():
             projection = places.projections[layer]
-            handles.append(projection.register_forward_pre_hook(_zeroing(own, places, projection)))
+            handles.append(projection.register_forward_pre_hook(_zeroing(own, places)))
         yield
     finally:
         for handle in handles:
@@ -144,16 +144,16 @@ def silenced(lm: LanguageModel, heads: Iterable[Head]) -> Iterator[None]:
         model.forget_prefix()
 
 
-def _zeroing(heads: set[int], places: Layout, projection: Any) -> Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]:
+def _zeroing(heads: set[int], places: Layout) -> Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]:
     """A hook that zeroes the heads' part of a projection's input."""
     import torch
 
-    mask = torch.zeros(places.heads, places.size, dtype=torch.bool, device=projection.weight.device)
+    mask = torch.zeros(places.heads, places.size, dtype=torch.bool)
     mask[sorted(heads)] = True
     flat = mask.reshape(-1)
 
     def zero(_: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
         # Filled, not multiplied: nothing times infinity is not nothing.
-        return (given[0].masked_fill(flat, 0), *given[1:])
+        return (given[0].masked_fill(flat.to(given[0].device), 0), *given[1:])
 
     return zero

@@ -19,6 +19,7 @@ from zicl.evaluate.store import MANIFEST
 from zicl.evaluate.world import World
 from zicl.exceptions import ConfigError
 from zicl.lm.base import LanguageModel
+from zicl.lm.heads import layout
 from zicl.retrieve.index import Index
 from zicl.study.declare import Part, Study
 from zicl.study.heads.scores import FILE, HeadScores
@@ -64,8 +65,13 @@ class Bench:
     def check(self, studies: Sequence[Study], *, finding: bool = False) -> None:
         """What can be known to be wrong before anything is loaded; ``finding`` heads needs no corpus."""
         for study in studies:
-            self.settings.options(study)
+            options = self.settings.options(study)
             self.experiment(study, PLAIN if finding or not study.needs_corpus else READING)
+            # Which parts there are depends on the options alone; only their methods on corpus and model.
+            parts = study.parts(options, Imagined())
+            self.settings.check_parts(study, [part.name for part in parts])
+            for part in () if finding else parts:
+                self.experiment(study, part)
 
     def parts(self, study: Study) -> list[Part]:
         """The experiments of a study, checked."""
@@ -128,13 +134,16 @@ class StudySetup:
     def heads(self, task: str | None, examples: int) -> HeadScores:
         """The scores of the model's heads: those found before, else found on direct, nearest, gold-labelled prompts."""
         path = self.bench.folder / self.study.name / FILE
+        lm = self.bench.world(self.plain).lm
+        # Before prompts are written: a model whose heads cannot be reached needs none.
+        places = layout(lm)
         if path.is_file():
             scores = HeadScores.read(path)
-            scores.check(self.bench.world(self.plain).lm)
+            scores.check(lm)
             self._check_found(scores, task, examples, path)
             return scores
         if self.bench.dry:
-            return _nothing(self.bench.world(self.plain).lm)
+            return _nothing(lm.name, lm.identity, places.layers, places.heads)
         scores = self._find(task or self.plain.tasks[0], examples)
         scores.write(path)
         return scores
@@ -174,10 +183,19 @@ class StudySetup:
         return find_heads(world.lm, prompts, task=task, progress=advance)
 
 
-def _nothing(lm: LanguageModel) -> HeadScores:
-    """Scores for counting tokens: whichever heads are silenced, a prompt is as long."""
-    from zicl.lm.heads import layout
+@dataclass(frozen=True)
+class Imagined:
+    """A setup larger than any: what of a study can be checked before its corpus and its model are there."""
 
-    places = layout(lm)
-    rows = ((0.0,) * places.heads,) * places.layers
-    return HeadScores(model=lm.name, identity=lm.identity, task="", prompts=1, scores=rows)
+    k: int = 1
+    paragraphs: int = 2**40
+
+    def heads(self, task: str | None, examples: int) -> HeadScores:
+        """Scores of more heads than models have."""
+        return _nothing("", "", 128, 128)
+
+
+def _nothing(model: str, identity: str, layers: int, heads: int) -> HeadScores:
+    """Scores for counting tokens: whichever heads are silenced, a prompt is as long."""
+    rows = ((0.0,) * heads,) * layers
+    return HeadScores(model=model, identity=identity, task="", prompts=1, scores=rows)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from zicl.evaluate.plan import Shard
 from zicl.evaluate.run import Runner, evaluate
 from zicl.evaluate.store import MANIFEST, Results, check_same
 from zicl.study.bench import Bench
-from zicl.study.declare import Study
+from zicl.study.declare import Part, Study
 from zicl.study.share import borrow, same_cells, task_of
 from zicl.study.tell import tell
 from zicl.study.told import Told
@@ -65,26 +64,30 @@ class Cost:
     seconds: float
 
 
-def costs(studies: Sequence[Study], bench: Bench, shard: Shard | None = None) -> list[Cost]:
-    """Count the forward tokens of what is still to be computed, and time some prompts of each experiment."""
-    found: list[Cost] = []
-    before: list[dict[str, Any]] = []
-    for study in studies:
-        for part in bench.parts(study):
-            world = bench.world(bench.experiment(study, part))
-            plan, folder = manifest(world), bench.results(study, part)
-            done = _done(folder, plan)
-            for other in before:
-                for name in same_cells(plan, other):
-                    # A smaller experiment has the first examples of a larger one.
-                    brought = world.examples[task_of(name)][: other["cells"][name]["examples"]]
-                    done |= {(name, example.id) for example in brought}
-            cost = estimate(Runner(world), done, shard)
-            found.append(
-                Cost(study.name, part.name, sum(cost.examples.values()), sum(cost.tokens.values()), cost.seconds)
-            )
-            before.append(plan)
-    return found
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """Counts studies one after the other: ``before`` are the plans of those whose rows will be there."""
+
+    bench: Bench
+    shard: Shard | None = None
+    before: list[dict[str, Any]] = field(default_factory=list)
+
+    def of(self, study: Study) -> list[Cost]:
+        """Count the forward tokens of what is still to be computed, and time some prompts of each experiment."""
+        return [self._part(study, part) for part in self.bench.parts(study)]
+
+    def _part(self, study: Study, part: Part) -> Cost:
+        world = self.bench.world(self.bench.experiment(study, part))
+        plan, folder = manifest(world), self.bench.results(study, part)
+        done = _done(folder, plan)
+        for other in self.before:
+            for name in same_cells(plan, other):
+                # A smaller experiment has the first examples of a larger one.
+                brought = world.examples[task_of(name)][: other["cells"][name]["examples"]]
+                done |= {(name, example.id) for example in brought}
+        cost = estimate(Runner(world), done, self.shard)
+        self.before.append(plan)
+        return Cost(study.name, part.name, sum(cost.examples.values()), sum(cost.tokens.values()), cost.seconds)
 
 
 def _done(folder: Path, plan: dict[str, Any]) -> set[tuple[str, str]]:
