@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from zicl.evaluate.examples import Example
 from zicl.evaluate.experiment import Experiment
@@ -29,16 +29,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class Batch:
-    """Examples of a cell that are run together and written whole."""
+    """Examples of a cell that are run together and written whole; of an extended one, ``held`` are there already."""
 
     cell: Cell
     number: int
     examples: tuple[Example, ...]
+    held: int = 0
 
     @property
     def name(self) -> str:
-        """The name of its file."""
-        return f"{self.cell.key.replace('/', '.')}.{self.number:04d}"
+        """The name of its file: what is new of an extended batch goes into one of its own."""
+        return f"{self.cell.key.replace('/', '.')}.{self.number:04d}" + (f"-{self.held}" if self.held else "")
+
+    def left(self, done: Container[tuple[str, str]]) -> Batch:
+        """What of it is still to be run."""
+        left = tuple(example for example in self.examples if (self.cell.key, example.id) not in done)
+        return replace(self, examples=left, held=len(self.examples) - len(left))
 
 
 @dataclass(frozen=True)

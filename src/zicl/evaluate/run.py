@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -42,40 +42,71 @@ class Summary:
     complete: bool
 
 
-def evaluate(world: World, folder: Path, *, shard: Shard | None = None, report: Report = silent) -> Summary:
+@dataclass(frozen=True)
+class Computed:
+    """The rows of a batch, without their overlap, and the seconds they took where they were computed."""
+
+    batch: Batch
+    rows: list[Row]
+    seconds: float
+
+
+class Compute(Protocol):
+    """Where rows are computed: in this process, or on the workers of a cluster."""
+
+    def manifest(self) -> dict[str, Any]:
+        """What rows will depend on; all that can be checked before the first one has been."""
+        ...
+
+    def rows(self, todo: Sequence[Batch]) -> Iterator[Computed]:
+        """Every batch once, in any order."""
+        ...
+
+
+class Here:
+    """Batches computed in this process, one after the other."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def manifest(self) -> dict[str, Any]:
+        """What rows will depend on."""
+        self.world.check()
+        return manifest(self.world)
+
+    def rows(self, todo: Sequence[Batch]) -> Iterator[Computed]:
+        """Every batch once, in the plan's order."""
+        runner = Runner(self.world)
+        runner.try_out(todo)
+        return (runner.batch(batch) for batch in todo)
+
+
+def evaluate(
+    world: World, folder: Path, *, shard: Shard | None = None, compute: Compute | None = None, report: Report = silent
+) -> Summary:
     """Run what is missing of an experiment into a results folder."""
-    world.check()
+    compute = compute or Here(world)
     with locked(folder, f"another process is writing to {folder}"):
-        results = Results.begin(folder, manifest(world))
+        results = Results.begin(folder, compute.manifest())
         shared = overlaps(world, folder / "overlap.json")
         done = results.done()
         plan = list(batches(world.experiment, world.examples, shard))
-        todo = [batch for batch in plan if not _is_done(batch, done)]
-        runner, costs, begun, computed = Runner(world), Costs(todo), time.monotonic(), 0
-        runner.try_out(todo)
-        for batch in todo:
-            report("evaluating", costs.done, costs.total, costs.note(batch))
-            left = [example for example in batch.examples if (batch.cell.key, example.id) not in done]
-            started = time.monotonic()
-            rows = runner.rows(batch.cell, left)
-            for row in rows:
-                row["overlap"] = shared[batch.cell.task, row["example"]]
-            # An extended batch keeps its rows: what is new goes into a file of its own.
-            held = len(batch.examples) - len(left)
-            results.write(f"{batch.name}-{held}" if held else batch.name, rows)
-            computed += len(rows)
-            costs.spent(batch)
-            spent.add(folder, time.monotonic() - started, len(rows))
+        todo = [left for batch in plan if (left := batch.left(done)).examples]
+        costs, begun, computed = Costs(todo), time.monotonic(), 0
         if todo:
-            report("evaluating", costs.total, costs.total)
+            report("evaluating", 0, costs.total, costs.note(todo[0]))
+        for found in compute.rows(todo) if todo else ():
+            for row in found.rows:
+                row["overlap"] = shared[found.batch.cell.task, row["example"]]
+            results.write(found.batch.name, found.rows)
+            computed += len(found.rows)
+            costs.spent(found.batch)
+            spent.add(folder, found.seconds, len(found.rows))
+            report("evaluating", costs.done, costs.total, costs.note(found.batch))
         results.manifest["complete"] = results.is_complete()
         results.save()
         planned = sum(len(batch.examples) for batch in plan)
         return Summary(computed, planned - computed, time.monotonic() - begun, results.manifest["complete"])
-
-
-def _is_done(batch: Batch, done: set[tuple[str, str]]) -> bool:
-    return all((batch.cell.key, example.id) in done for example in batch.examples)
 
 
 class Runner:
@@ -89,6 +120,12 @@ class Runner:
         """One prompt of every kind of cell: what cannot be written is found before the first row, not hours later."""
         for batch in {replace(batch.cell, seed=None): batch for batch in todo}.values():
             self.prompts(batch.cell, batch.examples[:1])
+
+    def batch(self, batch: Batch) -> Computed:
+        """The rows of a batch, timed."""
+        started = time.monotonic()
+        rows = self.rows(batch.cell, batch.examples)
+        return Computed(batch, rows, time.monotonic() - started)
 
     def rows(self, cell: Cell, examples: Sequence[Example]) -> list[Row]:
         """The rows of some examples of a cell, without their overlap."""
