@@ -25,6 +25,7 @@
     │   ├── HeadsError          a model whose attention heads cannot be reached
     │   ├── ServerError         an inference server that fails, or cannot give log-likelihoods
     │   └── BudgetError         the most that may be spent is reached; what was answered is kept
+    ├── ClusterError            a Ray cluster that is not reached, or loses its workers
     └── StorageError            full disk, read-only folder, a target that exists
 
 The message says what was wrong and what was expected; ``hint`` says what to do.
@@ -156,6 +157,10 @@ class ServerError(ModelError):
 
 class BudgetError(ModelError):
     """The most that may be spent is reached; what was answered is kept."""
+
+
+class ClusterError(ZICLError):
+    """A Ray cluster that is not reached, or loses its workers."""
 
 
 class StorageError(ZICLError):
