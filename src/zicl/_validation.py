@@ -27,14 +27,14 @@ def readable(
     if all(item["loc"] and item["loc"][0] in given for item in found):
         # No table is wrong: its file and its keys would mislead.
         return ConfigError(message)
-    keys = _fields(_model_at(model, found[0]["loc"]))
+    keys = _fields(model_at(model, found[0]["loc"]))
     return ConfigError(where + message, hint=f"its keys are: {', '.join(keys)}")
 
 
 def _problem(item: Any, model: type[BaseModel]) -> str:
     if item["type"] != "extra_forbidden":
         return f"{item['msg'].removeprefix('Value error, ')} (given: {item['input']!r})"
-    close = difflib.get_close_matches(str(item["loc"][-1]), _fields(_model_at(model, item["loc"])), n=1)
+    close = difflib.get_close_matches(str(item["loc"][-1]), _fields(model_at(model, item["loc"])), n=1)
     return "there is no such key" + (f"; did you mean {close[0]!r}?" if close else "")
 
 
@@ -44,7 +44,7 @@ def _prefix(place: Sequence[int | str], given: Mapping[str, str]) -> str:
     return f"{'.'.join(str(part) for part in place)}: " if place else ""
 
 
-def _model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
+def model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
     """The settings in which the last part of ``place`` stands; keys of mappings and names of unions are passed over."""
     for part in place[:-1]:
         field = model.model_fields.get(str(part))

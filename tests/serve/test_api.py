@@ -152,18 +152,20 @@ def test_a_stream_that_fails_ends_in_a_problem(client):
 @pytest.mark.parametrize(
     ("body", "field", "says"),
     [
-        ({"text": "x", "method": "naiv"}, None, "unknown method"),
-        ({"text": "x", "template": "revew"}, None, "unknown template"),
-        ({"text": "x", "template": ["no field", "{label}"]}, None, "must contain {input}"),
-        ({"text": "x", "template": "pair"}, "text", "a pair of texts"),
+        ({"text": "x", "method": "naiv"}, "method", "unknown method"),
+        ({"text": "x", "template": "revew"}, "template", "unknown template"),
+        ({"text": "x", "template": ["no field", "{label}"]}, "template", "must contain {input}"),
+        ({"text": "x", "template": "pair"}, "template", "for pairs of texts"),
+        ({"text": "x", "template": ["{first} {second}", "{label}"]}, "template", "for pairs of texts"),
         ({"text": "x", "labels": ["a", "A"]}, "labels", "the same words"),
         ({"text": "x", "labels": ["terrible", "great", "qzxv"]}, "labels", "no synonym good enough"),
         ({"text": "x", "labels": ["a\0b", "c"]}, "labels", "NUL"),
         ({"text": " "}, "text", "is empty"),
         ({"texts": ["fine", "a\x1eb"]}, "texts.1", "U+001E"),
         ({"text": "x", "k": 60}, "k", "of k = 60"),
-        ({}, None, "either text or texts"),
-        ({"text": "x", "labels": ["a", 5]}, "labels.1", "valid string"),
+        ({}, None, "neither text nor texts"),
+        ({"text": "x", "texts": ["y"]}, None, "text and texts were both given"),
+        ({"text": "x", "labels": ["a", 5]}, "labels.1", "not a name, or an object"),
         ({"text": "x", "colour": "red"}, "colour", "no such key"),
     ],
 )
@@ -190,6 +192,33 @@ def test_a_malformed_body_is_a_4xx_with_a_reason(client, body):
     assert answer.json()["hint"]
 
 
+def test_a_body_that_is_not_json_says_where(client):
+    body = b'{\n  "text": "x",\n  "k": 3,,\n}'
+    problem = client.post("/v1/classify", content=body, headers={"Content-Type": "application/json"}).json()
+    assert problem["type"] == "urn:zicl:problem:malformed"
+    assert "line 3, column 10" in problem["detail"]
+
+
+def test_wrong_names_come_with_those_that_info_lists(client):
+    info = client.get("/v1/info").json()
+
+    def hint(path, **changes):
+        problem = client.post(f"/v1/{path}", json={"text": "x", **changes}).json()
+        assert problem["status"] == 422
+        return problem["field"], problem["hint"]
+
+    for changes in {"template": "revew"}, {"template": "pair"}:
+        field, said = hint("classify", **changes)
+        listed = said.partition("nown: ")[2].partition(";")[0]
+        assert (field, sorted(listed.split(", "))) == ("template", sorted(info["templates"]))
+    assert hint("classify", method="naiv")[1].endswith(", ".join(sorted(info["methods"])))
+    field, said = hint("retrieve", method="naive")
+    assert (field, said) == ("method", f"'naive' retrieves as 'nearest' does. Known: {', '.join(info['retrievals'])}")
+    assert "retrieves nothing" in hint("retrieve", method="no-demos")[1]
+    assert "did you mean 'nearest'" in hint("retrieve", method="nearst")[1]
+    assert client.post("/v1/classify", json={"text": "x", "template": "auto"}).status_code == 200
+
+
 def test_addresses_that_are_not_there(client):
     assert client.get("/v1/nothing").json()["type"] == "urn:zicl:problem:not-found"
     wrong = client.get("/v1/classify")
@@ -213,7 +242,10 @@ def test_retrieved_sentences_and_their_paragraphs(client, served_index):
     assert (drawn[0]["relation"], drawn[0]["nearest"]) == ("random", None)
     for row in (len(served_index.corpus), -1, 10**30):
         assert client.get(f"/v1/paragraph/{row}").status_code == 404
-    assert client.get("/v1/paragraph/x").status_code == 422
+        assert "/v1/retrieve" in client.get(f"/v1/paragraph/{row}").json()["hint"]
+    wrong = client.get("/v1/paragraph/x")
+    assert wrong.status_code == 422
+    assert wrong.json()["detail"] == "row: it is not a whole number"
 
 
 def test_synonyms_of_the_paper_and_given_ones(client):

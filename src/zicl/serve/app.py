@@ -19,7 +19,7 @@ from zicl.serve.headers import Around
 from zicl.serve.invalid import invalid
 from zicl.serve.page import Page
 from zicl.serve.problems import RefusedError, of_status, refusal
-from zicl.serve.routes import make_router
+from zicl.serve.routes import REQUESTS, make_router
 from zicl.serve.service import Service
 
 
@@ -67,8 +67,9 @@ async def _left(_request: Request, _error: Exception) -> Response:
     return nobody()
 
 
-async def _invalid(_request: Request, error: Exception) -> Response:
-    return invalid(cast(RequestValidationError, error).errors()).response()
+async def _invalid(request: Request, error: Exception) -> Response:
+    found = cast(RequestValidationError, error)
+    return invalid(found.errors(), REQUESTS.get(request.url.path), found.body).response()
 
 
 async def _http(_request: Request, error: Exception) -> Response:

@@ -17,6 +17,7 @@ from zicl.priors import learns_priors
 from zicl.retrieve.index import Index
 from zicl.serve import schema
 from zicl.serve.cache import Cache
+from zicl.serve.names import check_method, check_template
 
 T = TypeVar("T")
 _KEPT = 64
@@ -66,7 +67,8 @@ class Configurations:
             # With other labels it counts: the server's own may have been picked for its labels.
             template = None
         method = choice.method or own.method
-        get_method(method)
+        check_method(method)
+        check_template(template)
         return Configuration(
             labels=labels,
             template=template,

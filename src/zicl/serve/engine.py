@@ -14,7 +14,6 @@ from zicl import __version__
 from zicl.catalog import find_asset
 from zicl.classify import ZICLClassifier
 from zicl.config import METHODS
-from zicl.demos.template import TEMPLATES
 from zicl.exceptions import UsageError, ZICLError
 from zicl.lm.http.address import is_remote, parse
 from zicl.retrieve.base import RETRIEVERS
@@ -23,6 +22,7 @@ from zicl.retrieve.joint import JointIndex
 from zicl.serve import schema
 from zicl.serve.configurations import Configurations, labels_of
 from zicl.serve.limits import Limits
+from zicl.serve.names import check_retriever, templates
 from zicl.serve.problems import NOT_FOUND, RefusedError
 from zicl.serve.worker import Computable, compute
 from zicl.serve.works import Classify, Retrieve, Synonyms
@@ -71,7 +71,7 @@ class Engine:
         self.limits.check_k(asked.k)
         own = self.configurations.own.settings
         method = asked.method or (own.retrieval if own.k else "physical")
-        RETRIEVERS.get(method)
+        check_retriever(method)
         return Retrieve(
             self._corpus(),
             self.limits.check_text(asked.text),
@@ -91,7 +91,11 @@ class Engine:
         corpus = self._corpus().corpus
         if not 0 <= row < len(corpus) or not (corpus.part.whole or corpus.used[row]):
             raise RefusedError(
-                NOT_FOUND, "there is no such sentence", expected=f"a row from 0 to {len(corpus) - 1}", field="row"
+                NOT_FOUND,
+                "there is no such sentence",
+                expected=f"a row from 0 to {len(corpus) - 1}",
+                hint='take the "row" of a sentence from an answer of /v1/retrieve, or of /v1/classify with "explain"',
+                field="row",
             )
         first, *rest = corpus.paragraph(row)
         sentences = [schema.ParagraphSentence(row=each.row, text=each.text) for each in (first, *rest)]
@@ -118,7 +122,7 @@ class Engine:
             methods=[*METHODS],
             retrievals=RETRIEVERS.names(),
             inferences=["channel", "direct", "both"],
-            templates={name: [t.input, t.label] for name, t in TEMPLATES.items() if not t.two_fields},
+            templates={name: [template.input, template.label] for name, template in templates().items()},
         )
 
 

@@ -1,44 +1,63 @@
-"""What pydantic finds wrong with a request, in words, and where in the request it is."""
+"""A request that cannot be read or used, as one refusal that names all that is wrong with it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from zicl.serve.problems import INVALID, MALFORMED, RefusedError
+from zicl.serve.wrong import wrong
 
 _SHOWN = 5
-# Names that stand inside a label; any other name behind the first is pydantic's own for a choice of types.
-_INNER = ("name", "words", "synonyms")
+_KINDS = {list: "a list", str: "a string", bool: "a truth value", int: "a number", float: "a number"}
 
 
-def invalid(errors: Sequence[Any]) -> RefusedError:
-    """All errors as one refusal. What was sent is never repeated: it may be long, and is known to the sender."""
-    if any(error["type"] == "json_invalid" for error in errors):
-        return RefusedError(MALFORMED, "the body is not JSON", expected="a JSON object", hint="check quotes and commas")
-    told = list(dict.fromkeys(_told(error) for error in errors))
-    more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+def invalid(errors: Sequence[Any], model: type[BaseModel] | None = None, body: Any = None) -> RefusedError:
+    """All errors as one refusal. What was sent is never repeated: it may be long, and is known to the sender.
+
+    ``model`` is what the address takes, ``body`` what was sent: its text, where this is not JSON.
+    """
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        return _not_json(first, body if isinstance(body, str) else "")
+    if tuple(first["loc"]) == ("body",) and first["type"] != "value_error":
+        return _no_object(first, model)
+    found = wrong(errors, model)
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    expected = found[0].expected
+    if first["type"] == "value_error":
+        # The one rule of a whole request: see schema.ClassifyRequest.
+        expected = 'either "text", a string, or "texts", a list of strings'
     return RefusedError(
         INVALID,
-        "; ".join(told[:_SHOWN]) + more,
-        expected="a request as /openapi.json describes it",
+        "; ".join(map(str, found[:_SHOWN])) + more,
+        expected=expected,
         hint="correct what is named, or leave it out: the server has its own settings",
-        field=field(errors[0]["loc"]) or None,
+        field=found[0].place or None,
     )
 
 
-def field(place: Sequence[int | str]) -> str:
-    """The part of a request an error is about.
+def _not_json(error: Any, text: str) -> RefusedError:
+    """The place is told, the text is not."""
+    before = text[: int(error["loc"][-1])]
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    return RefusedError(
+        MALFORMED,
+        f"the body is not JSON: line {line}, column {column}: {error['ctx']['error']}",
+        expected="a JSON object",
+        hint="check quotes and commas there",
+    )
 
-    >>> field(("body", "labels", 1, "LabelSpec", "name"))
-    'labels.1.name'
-    """
-    first, *rest = [*place[1:], ""][:-1] or [""]
-    return ".".join(str(part) for part in (first, *(p for p in rest if isinstance(p, int) or p in _INNER)))
 
-
-def _told(error: Any) -> str:
-    where = field(error["loc"])
-    what = "there is no such key" if error["type"] == "extra_forbidden" else error["msg"].removeprefix("Value error, ")
-    # An unknown key is the sender's own word: shortened.
-    return f"{where[:60]}: {what}" if where else what
+def _no_object(error: Any, model: type[BaseModel] | None) -> RefusedError:
+    found = "empty" if error["type"] == "missing" else _KINDS.get(type(error["input"]), "something else")
+    single = model is not None and "text" in model.model_fields
+    example = '{"text": "…"}' if single else '{"labels": ["…", "…"]}'
+    return RefusedError(
+        INVALID,
+        f"the body is {found}, and no JSON object",
+        expected=f"a JSON object, for example {example}",
+        hint="/openapi.json lists its keys",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -34,6 +35,12 @@ def _problems(*more: int) -> dict[int | str, dict[str, Any]]:
     return {s: {"description": _STATUSES[s], **_PROBLEM, **(_RETRY_AFTER if s == 503 else {})} for s in found}
 
 
+# What each address takes.
+REQUESTS: Mapping[str, type[BaseModel]] = {
+    "/v1/classify": schema.ClassifyRequest,
+    "/v1/retrieve": schema.RetrieveRequest,
+    "/v1/synonyms": schema.SynonymsRequest,
+}
 _READS_BODY = (400, 408, 413, 415, 422)
 _TWO_FORMS: dict[int | str, dict[str, Any]] = {
     200: {

@@ -66,8 +66,10 @@ class ClassifyRequest(Choice):
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
-        if (self.text is None) == (self.texts is None):
-            raise ValueError("expected either text or texts")
+        if self.text is not None and self.texts is not None:
+            raise ValueError("text and texts were both given")
+        if self.text is None and self.texts is None:
+            raise ValueError("neither text nor texts was given")
         return self
 
     @property
