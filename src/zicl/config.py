@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from zicl._registry import did_you_mean
+from zicl.lm.placement import read_map
 
 Order = Literal["nearest-last", "nearest-first", "shuffled"]
 
@@ -112,9 +113,17 @@ class Scoring(_Settings):
     # One more term beside the language model: the encoder's cosine of the text to the label words.
     encoder: bool = False
     reduce: Literal["sum", "mean"] = "sum"
+    # One device, or a map over several: map:auto. See docs/MODELS.md.
     device: str = "auto"
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] = "float32"
+    # At most so many prompts at once; fewer where they are long, or where memory runs out.
     batch_size: int = Field(8, ge=1)
+
+    @field_validator("device")
+    @classmethod
+    def _readable_map(cls, value: str) -> str:
+        read_map(value)
+        return value
 
 
 class Calibration(_Settings):

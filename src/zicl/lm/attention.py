@@ -37,7 +37,7 @@ class Shape:
 
     The first ``trunk`` tokens are a chain, in ``blocks`` of queries with their masks; all that follows sees the
     first ``seen`` keys (trunk and cached prefix), and of the others, run by run, only ``keys`` under ``mask``.
-    ``depth`` is the longest path.
+    ``depth`` is the longest path, ``device`` where the masks are.
     """
 
     trunk: int
@@ -45,6 +45,7 @@ class Shape:
     depth: int
     blocks: tuple[tuple[slice, torch.Tensor], ...]
     runs: tuple[Run, ...]
+    device: torch.device
 
 
 # What transformers asks about head sharing: keys and values that were repeated share nothing.
@@ -78,7 +79,7 @@ def _shape(packed: Packed, device: torch.device, dtype: torch.dtype) -> Shape | 
         runs = [(slice(0, len(packed) - trunk), slice(seen, packed.offset + len(packed)), mask)]
     blocks = (slice(start, min(start + _BLOCK, trunk)) for start in range(0, trunk, _BLOCK))
     masked = tuple((block, _causal(block.start, block.stop - block.start, device, dtype)) for block in blocks)
-    return Shape(trunk, seen, int(packed.positions.max(initial=0)) + 1, masked, tuple(runs))
+    return Shape(trunk, seen, int(packed.positions.max(initial=0)) + 1, masked, tuple(runs), device)
 
 
 def _run(
@@ -120,11 +121,13 @@ def _attention(
     from transformers.integrations.sdpa_attention import sdpa_attention_forward as sdpa
 
     shape, window = _SHAPE.get(), options.get("sliding_window")
-    if shape is None or attention_mask is None or (window and shape.depth > window):
+    on_cpu = query.device.type == "cpu"
+    # A model may be spread over devices: the mask goes with what it computes, the shape stays where it was made.
+    elsewhere = shape is not None and on_cpu != (shape.device.type == "cpu")
+    if shape is None or attention_mask is None or elsewhere or (window and shape.depth > window):
         found: tuple[torch.Tensor, None] = sdpa(module, query, key, value, attention_mask, **options)
         return found
     trunk, parts = shape.trunk, []
-    on_cpu = query.device.type == "cpu"
     if on_cpu:
         # Repeating the heads here is cheaper than the kernel's own way of sharing them.
         key, value = (_heads(tensor, query.shape[1] // tensor.shape[1]) for tensor in (key, value))

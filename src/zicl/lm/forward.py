@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from zicl.demos.prompt import Prompt
 from zicl.lm import attention
 from zicl.lm.base import BranchScores
+from zicl.lm.placement import entry
 from zicl.lm.tree import ROOT, Packed, chain
 
 # What a prefix leaves behind for what follows: the cache of keys and values, and the last hidden state.
@@ -31,7 +32,7 @@ class Forward:
         self.body = model.base_model
         self.head = model.get_output_embeddings()
         self.config = model.config.get_text_config()
-        self.device = next(model.parameters()).device
+        self.device = entry(model)
         self.dtype = next(model.parameters()).dtype
 
     # -- prefix -----------------------------------------------------------------------------------
@@ -65,9 +66,17 @@ class Forward:
         width, offset = max(len(p) for p in batch), batch[0].offset
         hidden: torch.Tensor | None = None
         if width:
-            cache = past[0] if past else None
+            hidden = self._hidden(batch, width, offset, past[0] if past else None)
+        return [
+            self._gather(p, None if hidden is None else hidden[row], None if past is None else past[1])
+            for row, p in enumerate(batch)
+        ]
+
+    def _hidden(self, batch: Sequence[Packed], width: int, offset: int, cache: Any) -> torch.Tensor:
+        """The last hidden states of packed sequences; the cache is left as it was, also by an error half-way."""
+        try:
             with attention.shape(batch[0] if len(batch) == 1 else None, self.device, self.dtype):
-                hidden = self.body(
+                output = self.body(
                     input_ids=_padded([p.tokens for p in batch], width, self.device),
                     position_ids=_padded([p.positions for p in batch], width, self.device),
                     attention_mask=self._mask(
@@ -77,14 +86,12 @@ class Forward:
                     ),
                     past_key_values=cache,
                     use_cache=cache is not None,
-                ).last_hidden_state
+                )
+        finally:
             if cache is not None:
-                # Back to the prefix: cropping is a view, building the cache anew would copy it.
-                cache.crop(-width)
-        return [
-            self._gather(p, None if hidden is None else hidden[row], None if past is None else past[1])
-            for row, p in enumerate(batch)
-        ]
+                _back_to(cache, offset)
+        hidden: torch.Tensor = output.last_hidden_state
+        return hidden
 
     def _gather(self, packed: Packed, hidden: torch.Tensor | None, last: torch.Tensor | None) -> list[BranchScores]:
         """Log-likelihoods at the places of one packed sequence; each distinct place is projected once."""
@@ -141,7 +148,8 @@ class Forward:
 
     def _projected(self, hidden: torch.Tensor) -> torch.Tensor:
         """The projection itself; on a CPU as weights times states, which is the quicker way round for few states."""
-        if type(self.head) is not torch.nn.Linear or hidden.device.type != "cpu":
+        # A head with a hook may have its weights elsewhere until it is called.
+        if type(self.head) is not torch.nn.Linear or hasattr(self.head, "_hf_hook") or hidden.device.type != "cpu":
             projected: torch.Tensor = self.head(hidden)
             return projected
         rows = torch.nn.functional.pad(hidden, (0, 0, 0, -len(hidden) % _ALIGNED))
@@ -184,6 +192,14 @@ class Forward:
             picked = [table[place - 1, tokens[place]] for place in range(first, len(tokens))]
             scores.append(torch.stack(picked).cpu().numpy().astype(np.float32))
         return tuple(scores)
+
+
+def _back_to(cache: Any, length: int) -> None:
+    """Take off what was added behind a prefix, layer by layer: after an error only some have it."""
+    for layer in cache.layers:
+        # Cropping is a view, building the cache anew would copy it.
+        if (over := layer.get_seq_length() - length) > 0:
+            layer.crop(-over)
 
 
 def _padded(rows: Sequence[NDArray[np.int64]], width: int, device: torch.device) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from zicl.demos.tokens import Segment
 from zicl.exceptions import ModelError
 from zicl.lm.base import BranchScores, Progress
 from zicl.lm.forward import Forward, Past
+from zicl.lm.room import Limits, Room, out_of_memory, too_large
 from zicl.lm.tokenizer import PlainTokenizer
-from zicl.lm.tree import Packed, pack
+from zicl.lm.tree import pack
 
 _LOG = logging.getLogger("zicl")
 # A shared prefix is kept and reused from this many prompts on.
@@ -31,7 +33,8 @@ class HFLanguageModel:
     """A transformers model that scores prompt trees.
 
     ``batch_size`` bounds how many prompts share a forward pass. It never changes a score by more than
-    float32 rounding, because every prompt is scored under its own mask.
+    float32 rounding, because every prompt is scored under its own mask. Nor does memory that runs out: batches then
+    become smaller.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class HFLanguageModel:
         self.forward = Forward(model.eval())
         on_cpu = self.forward.device.type == "cpu"
         self._batch_tokens = _BATCH_TOKENS_CPU if on_cpu else _BATCH_TOKENS_ACCELERATOR
+        self._room = Room(name)
         self._last_prefix: tuple[tuple[int, ...], Past] | None = None
         self.context: int | None = getattr(self.forward.config, "max_position_embeddings", None)
         self.reads_trees = self._reads_trees()
@@ -85,7 +89,8 @@ class HFLanguageModel:
     def _run(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[int], list[BranchScores]]]:
         if not self.reads_trees:
             for index, prompt in enumerate(prompts):
-                yield [index], [self.forward.plain(prompt)]
+                tokens = max(len(prompt.tokens(branch)) for branch in range(len(prompt.branches)))
+                yield [index], [self._room.one(partial(self.forward.plain, prompt), tokens)]
             return
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for index, prompt in enumerate(prompts):
@@ -100,10 +105,15 @@ class HFLanguageModel:
         self, prefix: tuple[int, ...], indices: list[int], prompts: Sequence[Prompt]
     ) -> Iterator[tuple[list[int], list[BranchScores]]]:
         """The prefix once, then the prompts' own tokens, several prompts packed into one sequence."""
-        past = self._past(prefix) if prefix else None
-        for chunk in self._chunks(indices, prompts):
-            packed = pack([prompts[i] for i in chunk], prefix_computed=True)
-            yield chunk, self.forward.packed([packed], past)[0]
+        past = self._room.one(lambda: self._past(prefix), len(prefix)) if prefix else None
+
+        def compute(batch: list[int]) -> list[BranchScores]:
+            packed = pack([prompts[indices[n]] for n in batch], prefix_computed=True)
+            return self.forward.packed([packed], past)[0]
+
+        sizes = [len(pack([prompts[i]], prefix_computed=bool(prefix))) for i in indices]
+        for batch, scores in self._room.batches(sizes, compute, Limits(self.batch_size, _PACK_TOKENS)):
+            yield [indices[n] for n in batch], scores
 
     def _past(self, prefix: tuple[int, ...]) -> Past:
         """The keys and values of a prefix; the last one is kept, since the next call often shares it."""
@@ -116,29 +126,24 @@ class HFLanguageModel:
         """Drop the prefix that is kept: what the model computes has changed, or is about to."""
         self._last_prefix = None
 
-    def _chunks(self, indices: list[int], prompts: Sequence[Prompt]) -> Iterator[list[int]]:
-        sizes = {i: len(pack([prompts[i]], prefix_computed=bool(prompts[i].prefix.tokens))) for i in indices}
-        chunk: list[int] = []
-        for index in sorted(indices, key=lambda i: -sizes[i]):
-            full = sum(sizes[i] for i in chunk) + sizes[index] > _PACK_TOKENS or len(chunk) >= self.batch_size
-            if chunk and full:
-                yield chunk
-                chunk = []
-            chunk.append(index)
-        if chunk:
-            yield chunk
-
     def _run_alone(
         self, indices: list[int], prompts: Sequence[Prompt]
     ) -> Iterator[tuple[list[int], list[BranchScores]]]:
         """Prompts with a prefix of their own, a row each, rows of like length together."""
-        trees: list[tuple[int, Packed]] = [(i, pack([prompts[i]])) for i in indices]
-        trees.sort(key=lambda tree: -len(tree[1]))
-        while trees:
-            count = max(1, min(self.batch_size, self._batch_tokens // max(1, len(trees[0][1]))))
-            batch, trees = trees[:count], trees[count:]
-            scores = self.forward.packed([packed for _, packed in batch])
-            yield [index for index, _ in batch], [score[0] for score in scores]
+        trees = [pack([prompts[i]]) for i in indices]
+
+        def compute(batch: list[int]) -> list[BranchScores]:
+            return [score[0] for score in self.forward.packed([trees[n] for n in batch])]
+
+        limits = Limits(self.batch_size, self._batch_tokens, padded=True)
+        for batch, scores in self._room.batches([len(t) for t in trees], compute, limits, spare=self._spare):
+            yield [indices[n] for n in batch], scores
+
+    def _spare(self) -> bool:
+        """Give back the prefix that is kept for later; whether there was one."""
+        kept = self._last_prefix is not None
+        self.forget_prefix()
+        return kept
 
     def _reads_trees(self) -> bool:
         """Whether this model gives a packed tree the scores of plain forward passes: tried once, at load.
@@ -154,6 +159,8 @@ class HFLanguageModel:
                 behind = pack([prompt], prefix_computed=True)
                 shared = self.forward.packed([behind], self.forward.prefix(prompt.prefix.tokens))[0][0]
             except (TypeError, ValueError, RuntimeError, KeyError, AttributeError) as error:
+                if out_of_memory(error):
+                    raise too_large(self.name, error) from error
                 _LOG.warning("%s cannot score trees (%s): scoring it the plain, slower way", self.name, error)
                 return False
         tolerance = 1e-3 if self.forward.dtype == torch.float32 else 0.25

@@ -7,23 +7,22 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from zicl._files import file_hash
 from zicl._progress import Report, silent
 from zicl._quiet import quiet
 from zicl.catalog import catalog, find_asset
-from zicl.exceptions import ConfigError, ModelError, ModelNotFoundError, OfflineError
+from zicl.exceptions import ModelError, ModelNotFoundError, OfflineError
 from zicl.lm.base import LanguageModel
 from zicl.lm.gguf import converted, read_note
 from zicl.lm.hf import HFLanguageModel
 from zicl.lm.http.address import is_remote
 from zicl.lm.http.settings import RemoteSettings
 from zicl.lm.pages import use_large_pages
+from zicl.lm.placement import Placement, pick_device
+from zicl.lm.room import out_of_memory, too_large
 from zicl.lm.tokenizer import PlainTokenizer
 
 DEFAULT_LM = "smollm2-135m"
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 # Files up to this size are hashed whole, larger ones by their size and pieces spread over them.
 _WHOLE, _PIECE, _PIECES = 64 << 20, 1 << 18, 64
 
@@ -40,7 +39,8 @@ def load_lm(
 ) -> LanguageModel:
     """Load ``spec``: a catalog name, ``hf:ID`` or ``hf:ID@REVISION``, a folder, ``gguf:FILE``, ``http://HOST/v1#ID``.
 
-    ``remote`` says how a model behind a server is asked; where a model is loaded here, the other settings count.
+    ``remote`` says how a model behind a server is asked. For a model that is loaded here, ``device`` is one device or a
+    map over several (``map:auto``), ``dtype`` float32, bfloat16, float16 or int8.
     """
     if is_remote(spec):
         from functools import partial
@@ -61,24 +61,19 @@ def load_local(
     report: Report = silent,
 ) -> HFLanguageModel:
     """Load a model that runs in this process."""
-    if dtype not in DTYPES:
-        raise ConfigError(f"unknown dtype {dtype!r}", hint=f"expected one of: {', '.join(DTYPES)}")
+    placement = Placement(device, dtype)
+    where = placement.options()
     place, options = _place(spec, offline=offline, report=report)
     local = Path(place).is_dir()
     # A download from the hub shows its own progress; nothing else needs to be seen.
     with quiet() if options["local_files_only"] else contextlib.nullcontext():
         tokenizer = _load_tokenizer(spec, place, options)
-        try:
-            from transformers import AutoModelForCausalLM
-
-            # Told, because transformers otherwise loads in the checkpoint's dtype.
-            model = AutoModelForCausalLM.from_pretrained(place, dtype=DTYPES[dtype], **options)
-        except (OSError, ValueError, KeyError) as error:
-            raise _not_loaded(spec, error, offline) from error
+        model = _load_model(spec, place, {**options, **where}, offline=offline)
     note = read_note(Path(place)) if local else {}
     weights = note.get("gguf_sha256") or getattr(model.config, "_commit_hash", None) or _folder_hash(Path(place))
-    model = model.to(pick_device(device))
-    use_large_pages(model)
+    if placement.device_map is None:
+        model = _moved(spec, model, pick_device(device))
+        use_large_pages(model)
     return HFLanguageModel(
         model,
         tokenizer,
@@ -125,13 +120,31 @@ def resolve(spec: str, *, offline: bool = False, report: Report = silent) -> str
     return spec
 
 
-def pick_device(device: str) -> str:
-    """``auto`` is the accelerator where there is one."""
-    if device != "auto":
-        return device
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+def _load_model(spec: str, place: str, options: dict[str, Any], *, offline: bool) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    try:
+        return AutoModelForCausalLM.from_pretrained(place, **options)
+    except (OSError, ValueError, KeyError) as error:
+        if "device_map" in options and isinstance(error, ValueError):
+            raise ModelError(
+                f"{spec} cannot be placed as it was asked for: {_first_line(error)}",
+                hint="map:auto finds a place for every part; int8 weights lie on CUDA devices only",
+            ) from error
+        raise _not_loaded(spec, error, offline) from error
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        raise too_large(spec, error) from error
+
+
+def _moved(spec: str, model: Any, device: str) -> Any:
+    try:
+        return model.to(device)
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        raise too_large(spec, error) from error
 
 
 def _load_tokenizer(spec: str, place: str, options: dict[str, Any]) -> Any:
@@ -153,13 +166,17 @@ def _load_tokenizer(spec: str, place: str, options: dict[str, Any]) -> Any:
 
 
 def _not_loaded(spec: str, error: Exception, offline: bool) -> ModelError:
-    first = (str(error).splitlines() or [type(error).__name__])[0]
+    first = _first_line(error)
     if offline:
         return OfflineError(f"{spec} is not on this machine: {first}", hint="run once without --offline to fetch it")
     return ModelNotFoundError(
         f"the language model {spec!r} could not be loaded: {first}",
         hint="check the name and the network; zicl models list shows what needs no hub",
     )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _identity(revision: str, tokenizer: Any) -> str:
