@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from tests.conftest import byte_tokenizer, tiny_model
+from tests.conftest import byte_tokenizer, tiny_lm, tiny_model
 from tests.lm.test_room import asked
 from zicl.config import Scoring
 from zicl.exceptions import ConfigError, ModelError
 from zicl.lm import placement
 from zicl.lm.attended import attended
 from zicl.lm.heads import Head, silenced
+from zicl.lm.hf import HFLanguageModel
 from zicl.lm.load import load_lm
 from zicl.lm.placement import Placement
 
@@ -124,6 +125,22 @@ def test_int8_is_asked_of_bitsandbytes_as_transformers_documents(device, expecte
     options = Placement(device, "int8").options()
     assert options.pop("quantization_config").load_in_8bit
     assert options == {"dtype": torch.float16, "device_map": expected}
+
+
+def test_int8_scores_each_label_alone(caplog):
+    """The columns that bitsandbytes leaves in half precision are chosen by all tokens of a matrix together."""
+    model = tiny_model("llama")
+    # What transformers sets on such a model.
+    model.is_loaded_in_8bit = True
+    lm = HFLanguageModel(model, byte_tokenizer(), name="tiny", identity="tiny")
+    assert not lm.reads_trees
+    assert not caplog.records
+    rows = []
+    lm.forward.body.register_forward_pre_hook(
+        lambda _, given, options: rows.append(options["input_ids"].shape[0]), with_kwargs=True
+    )
+    assert farthest(lm.score(asked(shared=True, count=2)), tiny_lm().score(asked(shared=True, count=2))) < 1e-4
+    assert rows == [1] * 6
 
 
 def test_weights_that_do_not_fit_are_an_error(lm_folder, monkeypatch):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 import typer
 
 from zicl._progress import Report, silent
+from zicl.cli._loading import LOADING, LoadingChoice
 from zicl.cli._remote import REMOTE, RemoteChoice
 from zicl.exceptions import ModelError, UsageError
 
@@ -71,7 +72,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard outpu
 
 
 @dataclass(frozen=True)
-class Choice(RemoteChoice):
+class Choice(LoadingChoice):
     """What the shared options say; each field is an option of every command that takes a choice."""
 
     corpus: CorpusOption = None
@@ -219,6 +220,7 @@ class Choice(RemoteChoice):
             ("retrieval", "method"): self.retrieval,
             ("retrieval", "share"): self.share,
             ("scoring", "inference"): self.inference,
+            **{("scoring", name): value for name, value in self.loading().items()},
             ("calibration", "method"): self.calibrate,
             ("prompt", "template"): None if self.template is None else parse_template(self.template),
         }
@@ -253,8 +255,8 @@ def takes(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None
         # Each name in the module that writes it: a choice may extend one of another module.
         hints = get_type_hints(kind, include_extras=True)
         shared = [p.replace(annotation=hints[p.name]) for p in inspect.signature(kind).parameters.values()]
-        # Few need the options of servers: they come last.
-        shared.sort(key=lambda parameter: parameter.name in REMOTE)
+        # Few need the options of loading, fewer those of servers: they come last.
+        shared.sort(key=lambda parameter: (parameter.name in REMOTE, parameter.name in LOADING))
 
         def run(**values: Any) -> None:
             choice = kind(**{p.name: values.pop(p.name) for p in shared})

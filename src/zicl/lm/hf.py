@@ -60,7 +60,8 @@ class HFLanguageModel:
         self._room = Room(name)
         self._last_prefix: tuple[tuple[int, ...], Past] | None = None
         self.context: int | None = getattr(self.forward.config, "max_position_embeddings", None)
-        self.reads_trees = self._reads_trees()
+        # With int8 weights a token's numbers depend on the tokens it is computed with: each label is computed alone.
+        self.reads_trees = not getattr(model, "is_loaded_in_8bit", False) and self._reads_trees()
 
     def __deepcopy__(self, memo: dict[int, object]) -> HFLanguageModel:
         """A handle: scikit-learn's ``clone`` must not copy the weights."""
