@@ -153,6 +153,7 @@ def test_models_info(run, lm_folder):
         (["corpus", "build", "--domain", "x"], 2, "NAME=PATH"),
         (["corpus", "info", "none.zicl"], 1, "there is no corpus"),
         (["corpus", "add", "none.zicl"], 2, "no domain was named"),
+        (["corpus", "add", "none.zicl", "x/imdb.jsonl.gz"], 2, "corpus add none.zicl --domain imdb=x/imdb.jsonl.gz"),
         (["corpus", "add", "none.zicl", "--domain", "x"], 1, "there is no corpus"),
         (["corpus", "remove", "none.zicl"], 2, "no domain was named"),
         (["corpus", "remove", "none.zicl", "--domain", "x"], 1, "there is no corpus"),

@@ -66,6 +66,7 @@ def test_a_signal_under_load_leaves_no_request_without_an_answer(server):
         process.send_signal(signal.SIGTERM)
         answers = [each.result(60) for each in asked]
     assert process.wait(30) == 0
+    assert "demonstrations show terrible as bad, great as good\nready\n" in said.read_text()
     assert "stopped" in said.read_text()
     assert "Traceback" not in said.read_text()
     refused = 0

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from zicl.exceptions import SynonymError
 from zicl.serve.guard import Access
 from zicl.serve.run import address, listen
 
@@ -57,6 +58,35 @@ def test_an_error_in_loading_ends_the_server(run, saved):
     assert code == 2
     assert "serving http://127.0.0.1:" in err
     assert "has format 0" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "listens"),
+    [
+        (["--labels", "sport,cooking"], False),
+        (["--labels", "sport,cooking", "--synonyms", "sport=athletics"], False),
+        (["--labels", "sport,cooking", "--synonyms", "sport=athletics", "--synonyms", "cooking=cuisine"], True),
+        (["--labels", "sport,cooking", "--method", "naive"], True),
+        (["--labels", "sport,cooking", "--k", "0"], True),
+        (["--labels", "terrible,great"], True),
+    ],
+)
+def test_labels_that_may_have_no_synonym_are_tried_before_it_listens(run, corpus, monkeypatch, options, listens):
+    def none_found(_):
+        raise SynonymError("no synonym good enough was found for: cooking")
+
+    monkeypatch.setattr("zicl.cli.serve._classifier", none_found)
+    code, _, err = run("serve", corpus, *options, "--port", "0", "--no-open")
+    assert code == 2
+    assert "no synonym good enough" in err
+    assert ("serving http://127.0.0.1:" in err) == listens
+
+
+def test_labels_that_cannot_be_are_found_before_the_server_listens(run, corpus):
+    code, _, err = run("serve", corpus, "--labels", "dull,Dull", "--port", "0", "--no-open")
+    assert code == 2
+    assert "the same words" in err
+    assert "serving" not in err
 
 
 def test_a_missing_extra_names_the_command(run, corpus, monkeypatch):

@@ -20,6 +20,7 @@ CorpusArgument = Annotated[Path, typer.Argument(help="A corpus folder.")]
 
 
 def add(
+    context: typer.Context,
     corpus: CorpusArgument,
     domain: Annotated[list[str] | None, typer.Option("--domain", help="NAME=PATH, as often as needed.")] = None,
     output: Annotated[
@@ -40,6 +41,11 @@ def add(
 
     if offline:
         go_offline()
+    for file in context.args:
+        raise UsageError(
+            f"{file} was given without a domain: what is added is a domain of its own",
+            hint=f"zicl corpus add {corpus} --domain {Path(file).name.partition('.')[0] or 'NAME'}={file}",
+        )
     if not domain:
         raise UsageError("no domain was named", hint="for example --domain imdb=imdb.jsonl.gz")
     read_manifest(corpus)

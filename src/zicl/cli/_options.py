@@ -187,6 +187,19 @@ class Choice(LoadingChoice):
             **settings,
         )
 
+    def searches_synonyms(self) -> bool:
+        """Whether the models have to find synonyms of the labels, and may find none; labels are checked on the way."""
+        if self.saved is not None or self.labels is None or self.labels.isdecimal():
+            return False
+        from zicl.config import Labelling, Retrieval, get_method
+        from zicl.demos.synonyms import needs_search
+
+        preset, settings = get_method(self.method or "z-icl"), self._settings()
+        retrieval = settings.get("retrieval", Retrieval()).over(preset.retrieval)
+        labelling = settings.get("labelling", Labelling()).over(preset.labelling)
+        searches = needs_search(parse_labels(self.labels, self.synonyms))
+        return searches and retrieval.k > 0 and labelling.words == "synonyms"
+
     def _settings(self) -> dict[str, Any]:
         """The settings that were given, by group; wrong names and values are errors."""
         from pydantic import ValidationError

@@ -80,6 +80,11 @@ class PageChoice:
         ).read()
         return read_texts(experiment, manifests)
 
+    def unknown_tasks(self, manifests: Sequence[dict[str, Any]]) -> list[str]:
+        """The tasks of the results that no table of tasks has: their texts are not looked up."""
+        known = self._known_tasks(manifests)
+        return [name for name in _named(manifests) if name not in known]
+
     def _known_tasks(self, manifests: Sequence[dict[str, Any]]) -> list[str]:
         """The tasks of the results that the tables of tasks have; others stay ids, which the page says."""
         from zicl._files import read_toml
@@ -91,4 +96,8 @@ class PageChoice:
             table = read_toml(self.experiment, ConfigError, missing="check the name", form="see docs/EVALUATION.md")
             files += [self.experiment.parent / str(table["task_file"])] if table.get("task_file") else []
         known = {*read_tasks(), *(name for file in files for name in read_tasks(file))}
-        return [name for name in dict.fromkeys(n for m in manifests for n in m["tasks"]) if name in known]
+        return [name for name in _named(manifests) if name in known]
+
+
+def _named(manifests: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for manifest in manifests for name in manifest["tasks"]))

@@ -90,7 +90,8 @@ def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> C
     return corpus
 
 
-app.command()(_corpus_change.add)
+# Files without a domain are passed on, so that the command can say how to name one.
+app.command(context_settings={"allow_extra_args": True})(_corpus_change.add)
 app.command()(_corpus_change.remove)
 app.command()(_corpus_change.compact)
 

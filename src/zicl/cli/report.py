@@ -126,11 +126,16 @@ def _write_page(choice: PageChoice, found: Found, made: Report | None) -> None:
     if choice.html is None:
         return
     folders = (*found.results, *(folder for study in found.studies for folder in study.results))
-    texts = choice.texts([Results.open(folder).manifest for folder in folders])
+    manifests = [Results.open(folder).manifest for folder in folders]
+    texts = choice.texts(manifests)
     write_text(choice.html, make_page(found, made, texts, choice.browsing()))
     say(f"written to {choice.html}, {choice.html.stat().st_size / 1e6:.1f} MB")
-    if not (choice.no_texts or texts.tests or texts.index):
+    if choice.no_texts:
+        return
+    if not (texts.tests or texts.index):
         say("inputs and demonstrations go by their ids: --data-dir or --data and --corpus name their texts")
+    if unknown := choice.unknown_tasks(manifests):
+        say(f"{', '.join(unknown)}: a task of your own is known by --task-file; without it its inputs go by their ids")
 
 
 def _draw(made: Report, folder: Path) -> None:

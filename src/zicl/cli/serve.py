@@ -47,6 +47,7 @@ def serve(
     _need_packages()
     from zicl.serve.guard import Access
     from zicl.serve.limits import Limits
+    from zicl.serve.run import check_free
     from zicl.serve.run import serve as run
 
     access = Access(host, port, token)
@@ -59,7 +60,13 @@ def serve(
 
             webbrowser.open(address)
 
-    ended = run(lambda: _classifier(choice), access, limits, listening=listening, ready=lambda: say("ready"))
+    if choice.searches_synonyms():
+        check_free(access)
+        say("finding synonyms of the labels: the models are loaded first")
+        made = _classifier(choice)
+        ended = run(lambda: made, access, limits, listening=listening, ready=_tell_ready)
+    else:
+        ended = run(lambda: _classifier(choice), access, limits, listening=listening, ready=_tell_ready)
     say("stopped")
     if not ended:
         # Python would wait until the models are loaded, or fetched, for nobody. What is fetched is moved in when whole.
@@ -90,6 +97,14 @@ def _placed(choice: Choice, place: Path | None) -> Choice:
 
 def _classifier(choice: Choice) -> ZICLClassifier:
     return choice.classifier()
+
+
+def _tell_ready(classifier: ZICLClassifier) -> None:
+    settings = classifier.settings_
+    if settings["labelling"].words == "synonyms" and settings["retrieval"].k:
+        shown = [f"{label.name} as {' or '.join(label.synonyms)}" for label in classifier.labels_]
+        say(f"demonstrations show {', '.join(shown)}")
+    say("ready")
 
 
 def _need_packages() -> None:

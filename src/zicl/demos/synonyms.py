@@ -59,6 +59,15 @@ def paper_table(words: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
     return None
 
 
+def needs_search(labels: Labels) -> bool:
+    """Whether synonyms have to be found with the models: some were not given, and the paper has none.
+
+    >>> needs_search(Labels.of(["terrible", "great"])), needs_search(Labels.of(["sport", "cooking"]))
+    (False, True)
+    """
+    return not all(label.synonyms for label in labels) and paper_table(labels.words) is None
+
+
 def complete_synonyms(
     labels: Labels, *, encoder: Callable[[], Encoder], lm: LanguageModel, offline: bool = False
 ) -> Labels:

@@ -13,7 +13,7 @@ from zicl._registry import did_you_mean
 from zicl._validation import readable
 from zicl.config import PromptSettings, Scoring
 from zicl.evaluate.methods import METHODS, Inference, Method, check_definitions, get_method
-from zicl.evaluate.tasks import read_tasks
+from zicl.evaluate.tasks import read_tasks, unknown_task
 from zicl.exceptions import ConfigError
 
 PAPER_SEEDS = (100, 13, 21, 42, 87)
@@ -111,7 +111,7 @@ class Experiment(_Strict):
         known = {*self.tasks, *read_tasks(), *own}
         for name in (*self.data, *self.train, *self.notes, *self.covered):
             if name not in known:
-                raise did_you_mean("task", name, known)
+                raise unknown_task(name, known)
 
     def seeds_of(self, inference: str) -> tuple[int, ...]:
         """The seeds of an inference; a control without one gets all of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -26,7 +26,7 @@ from zicl._validation import readable
 from zicl.demos.labels import Label, Labels, make_label
 from zicl.demos.template import Template, get_template
 from zicl.evaluate.methods import check_name
-from zicl.exceptions import ConfigError
+from zicl.exceptions import ConfigError, UnknownNameError
 
 _FORM = "expected one table a task: [NAME], and below it labels = […]"
 
@@ -133,8 +133,16 @@ def get_task(name: str, extra: Mapping[str, Task] | None = None) -> Task:
     """A task by name; those in ``extra`` come before the shipped ones."""
     known = {**read_tasks(), **(extra or {})}
     if name not in known:
-        raise did_you_mean("task", name, known)
+        raise unknown_task(name, known)
     return known[name]
+
+
+def unknown_task(name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for a task that no table has: it may be one of the user's own."""
+    error = did_you_mean("task", name, known)
+    return UnknownNameError(
+        error.message, hint=f"{error.hint}; tasks of your own are in a file: --task-file tasks.toml"
+    )
 
 
 def _task(name: str, entry: Any, path: Path, shipped: Mapping[str, Task]) -> Task:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -20,6 +21,9 @@ from zicl.serve.guard import Access
 from zicl.serve.limits import Limits
 from zicl.serve.page import load_page
 from zicl.serve.service import Load, Service
+
+if TYPE_CHECKING:
+    from zicl.classify import ZICLClassifier
 
 # After a signal, what is running has so many seconds to be finished and sent.
 _LAST_SECONDS = 60
@@ -53,6 +57,11 @@ class Server(uvicorn.Server):
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._service.queue.stop)
         super().handle_exit(sig, frame)
+
+
+def check_free(access: Access) -> None:
+    """The port can be listened on: known before anything long is done first."""
+    listen(access)[0].close()
 
 
 def listen(access: Access) -> tuple[socket.socket, Access]:
@@ -99,7 +108,7 @@ def serve(
     limits: Limits,
     *,
     listening: Callable[[str], None] = lambda _: None,
-    ready: Callable[[], None] = lambda: None,
+    ready: Callable[[ZICLClassifier], None] = lambda _: None,
 ) -> bool:
     """Serve until a signal comes. Listens first and loads then; an error in loading ends it and is raised.
 
@@ -113,8 +122,8 @@ def serve(
     def loaded() -> None:
         if service.failure is not None:
             server.should_exit = True
-        else:
-            ready()
+        elif not service.queue.stopping:
+            ready(service.engine.classifier)
 
     service.on_loaded = loaded
     with found:

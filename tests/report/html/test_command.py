@@ -43,6 +43,20 @@ def test_texts_from_the_files_of_the_evaluation(run, evaluated, page):
     assert "soup" not in json.dumps(data(page))
 
 
+def test_a_task_of_ones_own_without_its_file_is_named(run, evaluated, page):
+    folder = evaluated.results.parent
+    code, _, err = run("report", evaluated.results, "--html", page, "--data", f"Days={folder / 'test.jsonl'}")
+    assert code == 2
+    assert "unknown task 'Days'" in err
+    assert "--task-file tasks.toml" in err
+    code, _, err = run("report", evaluated.results, "--html", page, "--corpus", evaluated.index.corpus.path)
+    assert code == 0, err
+    assert "Days: a task of your own is known by --task-file" in err
+    code, _, err = run("report", evaluated.results, "--html", page, "--task-file", folder / "tasks.toml")
+    assert code == 0, err
+    assert "task of your own" not in err
+
+
 def test_texts_of_other_data_are_refused(run, evaluated, page, tmp_path):
     (tmp_path / "Days").mkdir()
     (tmp_path / "Days" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in examples(9)))
