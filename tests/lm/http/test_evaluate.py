@@ -9,7 +9,7 @@ from tests.lm.http import server as fake
 from zicl.evaluate.run import evaluate
 from zicl.evaluate.store import Results
 from zicl.evaluate.world import World
-from zicl.exceptions import BudgetError
+from zicl.exceptions import BudgetError, ConfigError
 from zicl.lm.hf import HFLanguageModel
 
 
@@ -39,3 +39,20 @@ def test_rows_are_those_of_the_local_backend_also_after_a_stop(running, opened, 
     assert manifest["fingerprint"]["lm"]["revision"] == "tiny by prompt_logprobs + logprob_token_ids"
     assert "sk-secret" not in json.dumps(manifest)
     assert str(tmp_path) not in json.dumps(manifest)
+
+
+def test_a_server_that_moved_goes_on_with_the_same_folder(running, opened, index, tmp_path):
+    experiment = make_experiment(write_task(tmp_path, test=4), methods=["no-demos", "z-icl"], seeds=[13])
+    first, second = running(fake.VLLM), running(fake.VLLM)
+    part = experiment.model_copy(update={"examples": 2})
+    done = evaluate(World(part, lm=opened(first), index=index), tmp_path / "remote")
+    first.close()
+    moved = opened(second)
+    assert moved.name != first.spec
+    more = evaluate(World(experiment, lm=moved, index=index), tmp_path / "remote")
+    assert more.complete
+    assert (more.kept, more.computed) == (done.computed, done.computed)
+    # Another way of asking may round otherwise: its rows are not mixed with these.
+    other = opened(running(fake.SGLang))
+    with pytest.raises(ConfigError, match="another configuration: lm identity"):
+        evaluate(World(experiment, lm=other, index=index), tmp_path / "remote")
