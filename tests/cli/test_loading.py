@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from tests.evaluate.conftest import write_task
+from zicl.evaluate.store import Results
+
 SPREAD = json.dumps({"": "disk"})
 
 
@@ -24,7 +27,7 @@ def test_a_model_in_other_numbers_and_places(run, options):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--dtype", "int3"], "dtype: "),
+        (["--dtype", "int3"], "unknown dtype 'int3'"),
         (["--device", "map:nowhere"], "is no map of a model's parts to devices"),
         (["--device", "cuda:99"], "the device 'cuda:99' cannot be used here"),
     ],
@@ -50,3 +53,39 @@ def test_a_saved_classifier_has_its_own(run, options, tmp_path):
     code, _, err = run("classify", "The soup was cold.", "--with", tmp_path / "saved", "--device", "cpu")
     assert code == 2
     assert "--with brings its own settings, but --device was given too" in err
+
+
+def test_experiments_take_them_too(run, corpus, lm_folder, tmp_path):
+    tasks = write_task(tmp_path)
+    given = ["--task-file", tasks, "--tasks", "Days", "--corpus", corpus, "--lm", lm_folder, "--k", 3, "--offline"]
+    chosen = [*given, "--methods", "z-icl", "--inference", "direct", "--seeds", 13, "--examples", 3]
+    half = [*chosen, "--dtype", "bfloat16", "--device", "cpu"]
+    code, _, err = run("evaluate", *half, "-o", tmp_path / "half")
+    assert code == 0, err
+    manifest = Results.open(tmp_path / "half").manifest
+    assert manifest["fingerprint"]["dtype"] == "bfloat16"
+    assert manifest["experiment"]["scoring"]["device"] == "cpu"
+    code, _, err = run("verify", *half, "-r", tmp_path / "half", "--sample", 3)
+    assert code == 0, err
+    code, _, err = run("evaluate", *chosen, "-o", tmp_path / "half")
+    assert code == 2
+    assert "dtype was bfloat16, is float32" in err
+    code, _, err = run("evaluate", *chosen, "--dtype", "int3", "-o", tmp_path / "other")
+    assert code == 2
+    assert "unknown dtype 'int3'" in err
+    code, _, err = run("study", "order", *given, "--device", "map:nowhere", "-o", tmp_path / "studies")
+    assert code == 2
+    assert "is no map" in err
+
+
+def test_options_go_over_a_studys_settings(tmp_path):
+    from zicl.cli.study import StudyChoice
+    from zicl.study.bench import PLAIN
+    from zicl.study.settings import read_settings
+    from zicl.study.studies import get_studies
+
+    config = tmp_path / "settings.toml"
+    config.write_text('scoring = { dtype = "float16", batch_size = 4 }\n')
+    settings = read_settings(config, StudyChoice(dtype="bfloat16").given())
+    scoring = settings.experiment(get_studies("order")[0], PLAIN).scoring
+    assert (scoring.dtype, scoring.batch_size, scoring.device) == ("bfloat16", 4, "auto")

@@ -27,9 +27,18 @@ class LoadingChoice(RemoteChoice):
     ] = None
 
     def loading(self) -> dict[str, str]:
-        """The settings that were given, by the names they have in ``scoring``."""
-        given = {name: getattr(self, name) for name in LOADING}
-        return {name: value for name, value in given.items() if value is not None}
+        """The settings that were given, by the names they have in ``scoring``; wrong values are errors."""
+        from zicl.lm.placement import Placement
+
+        given: dict[str, str | None] = {name: getattr(self, name) for name in LOADING}
+        found = {name: value for name, value in given.items() if value is not None}
+        Placement(**found)
+        return found
+
+    def scoring(self) -> dict[str, dict[str, str]]:
+        """The same as a table of an experiment; none where nothing was given."""
+        found = self.loading()
+        return {"scoring": found} if found else {}
 
     def language_model(self, spec: str, *, offline: bool) -> str | LanguageModel:
         """The model at an address, opened as the options say; any other name as it is."""

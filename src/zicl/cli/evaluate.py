@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from zicl._progress import duration
 from zicl.cli._experiment import ExperimentChoice
+from zicl.cli._loading import LoadingChoice
 from zicl.cli._options import JsonOption, takes
 from zicl.cli._progress import bars, say
 from zicl.exceptions import ZICLError
@@ -22,9 +23,18 @@ if TYPE_CHECKING:
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The results folder; one that is there goes on.")]
 
 
-@takes(ExperimentChoice)
+@dataclass(frozen=True)
+class EvaluateChoice(LoadingChoice, ExperimentChoice):
+    """An experiment, and how its model is loaded."""
+
+    def given(self) -> dict[str, Any]:
+        """The keys of an experiment that options set."""
+        return {**super().given(), **self.scoring()}
+
+
+@takes(EvaluateChoice)
 def evaluate(
-    choice: ExperimentChoice,
+    choice: EvaluateChoice,
     output: OutputOption = Path("results"),
     shard: Annotated[str | None, typer.Option("--shard", help="I/N: only the I-th of N parts of the plan.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and how long it would take.")] = False,
@@ -84,9 +94,9 @@ def _show_dry_run(answer: dict[str, Any]) -> None:
     say("not counted: embedding, and labels that the model itself gives to demonstrations")
 
 
-@takes(ExperimentChoice)
+@takes(EvaluateChoice)
 def verify(
-    choice: ExperimentChoice,
+    choice: EvaluateChoice,
     results: Annotated[Path, typer.Option("--results", "-r", help="The results folder to check.")] = Path("results"),
     sample: Annotated[int, typer.Option("--sample", help="How many rows are scored again.")] = 20,
     seed: Annotated[int, typer.Option("--seed", help="Decides which ones.")] = 0,

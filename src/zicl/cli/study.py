@@ -12,6 +12,7 @@ import typer
 
 from zicl._progress import duration
 from zicl.cli._experiment import DataChoice
+from zicl.cli._loading import LoadingChoice
 from zicl.cli._options import JsonOption, takes
 from zicl.cli._progress import bars, say
 from zicl.exceptions import HeadsError, UsageError
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class StudyChoice(DataChoice):
+class StudyChoice(LoadingChoice, DataChoice):
     """What the options say of a study's experiments, where its own settings are not wanted."""
 
     tasks: Annotated[
@@ -43,6 +44,10 @@ class StudyChoice(DataChoice):
     config: Annotated[
         Path | None, typer.Option("--config", help="A TOML file of settings, for all studies and for single ones.")
     ] = None
+
+    def given(self) -> dict[str, Any]:
+        """The keys of an experiment that options set."""
+        return {**super().given(), **self.scoring()}
 
     def bench(self, folder: Path, report: Report, *, dry: bool) -> Bench:
         """What the studies run on; nothing is loaded yet."""
