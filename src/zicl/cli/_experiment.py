@@ -112,6 +112,14 @@ class ExperimentChoice(DataChoice):
         lm = self.language_model(experiment.lm, offline=self.offline)
         return World(experiment, lm=None if isinstance(lm, str) else lm, offline=self.offline, report=report)
 
+    def plan(self, report: Report) -> World:
+        """The same where others compute: a model behind a server is not asked from here."""
+        from zicl.evaluate.world import World
+
+        experiment = self.read()
+        self.begin()
+        return World(experiment, offline=self.offline, report=report)
+
 
 def in_data_dir(experiment: Experiment, folder: Path) -> Experiment:
     """The experiment with the files of a folder; files that were named go first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
@@ -13,6 +14,7 @@ import typer
 from zicl.cli._classified import Line, ending, table
 from zicl.cli._options import Choice, JsonOption, takes
 from zicl.cli._progress import bars, pace, say
+from zicl.cli._spread import OnOption, SearchersOption, ThreadsOption, WorkersOption, check_unused, classifying, cluster
 from zicl.exceptions import UsageError
 from zicl.pair import plain
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from zicl.distill.classifier import DistilledClassifier
     from zicl.results import Result
     from zicl.rows import Output, Row
+    from zicl.spread.pool import Pool
 
 # Rows are scored and written in these groups, counted from the file's first row: a resumed run forms the same ones.
 # Without a language model they are larger: texts of one length are encoded together.
@@ -58,11 +61,16 @@ def classify(
         ),
     ] = None,
     save: Annotated[Path | None, typer.Option("--save", help="Save the classifier to this folder, for --with.")] = None,
+    on: OnOption = None,
+    workers: WorkersOption = None,
+    threads: ThreadsOption = None,
+    searchers: SearchersOption = 0,
     json_output: JsonOption = False,
 ) -> None:
     """Label texts; the most likely label, all probabilities, and what was least certain."""
     from zicl.rows import Output
 
+    check_unused(on, workers=workers, threads=threads, searchers=searchers)
     columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
     rows = _rows(texts, file, text_column, columns)
     say(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
@@ -72,6 +80,8 @@ def classify(
         classifier = choice.any_classifier((lambda: [row.text for row in rows]) if file else None, report, named)
     if options_column is not None and not _has_lm(classifier):
         raise UsageError("a distilled classifier has one set of labels", hint="leave out --options-column")
+    if on is not None and not _has_lm(classifier):
+        raise UsageError("a distilled classifier has no language model to spread", hint="leave out --on")
     added = _columns(classifier)
     _check_columns(rows, added)
     if _has_lm(classifier):
@@ -89,7 +99,12 @@ def classify(
             say(f"{target.cut:,} bytes behind the last whole chunk were cut off: an interrupted write")
         if target.done:
             say(f"{len(target.done):,} rows are in {output} already and stay as they are")
-    lines = list(_run(classifier, rows, added, target, review_below, json_output=json_output))
+    with ExitStack() as stack:
+        pool = None
+        if on is not None and _has_lm(classifier):
+            found = stack.enter_context(cluster(on, workers, threads, searchers))
+            pool = stack.enter_context(classifying(choice, classifier, found, searchers))
+        lines = list(_run(classifier, rows, added, target, review_below, pool, json_output=json_output))
     if target is None and not json_output:
         table(lines, review_below)
     ending(lines, review_below)
@@ -174,28 +189,21 @@ def _run(
     added: Sequence[str],
     target: Output | None,
     review_below: float | None,
+    pool: Pool | None,
     *,
     json_output: bool,
 ) -> Iterator[Line]:
     from zicl.rows import to_json
 
     done = target.done if target else set[str]()
-    left = sum(row.id not in done for row in rows)
-    begun, finished = time.monotonic(), 0
     size = _CHUNK if _has_lm(classifier) else _CHUNK_DISTILLED
+    pieces = [[row for row in rows[start : start + size] if row.id not in done] for start in range(0, len(rows), size)]
+    chunks = [piece for piece in pieces if piece]
+    begun, finished, left = time.monotonic(), 0, sum(map(len, chunks))
     with bars() as report:
-        for start in range(0, len(rows), size):
-            chunk = [row for row in rows[start : start + size] if row.id not in done]
-            if not chunk:
-                continue
-            report("classifying", finished, left)
-            texts, advance = [row.text for row in chunk], _advance(report, finished, left)
-            own = [row.options for row in chunk] if chunk[0].options else None
-            results: Sequence[Result | Answer] = (
-                classifier.classify(texts, advance, options=own)
-                if _has_lm(classifier)
-                else classifier.classify(texts, advance)
-            )
+        answers = _here(classifier, chunks, report, left) if pool is None else _spread(pool, chunks)
+        report("classifying", 0, left)
+        for chunk, results in zip(chunks, answers, strict=True):
             finished += len(chunk)
             records = [_record(row, result, added, review_below) for row, result in zip(chunk, results, strict=True)]
             if target:
@@ -208,6 +216,33 @@ def _run(
             for row, record, result in zip(chunk, records, results, strict=True):
                 cut = bool(record.get("input_cut"))
                 yield Line(row.id, plain(row.text)[:120], result.label, result.probabilities, result.margin, cut)
+
+
+def _here(
+    classifier: ZICLClassifier | DistilledClassifier, chunks: Sequence[Sequence[Row]], report: Report, left: int
+) -> Iterator[Sequence[Result | Answer]]:
+    """The results of each chunk, computed in this process."""
+    finished = 0
+    for chunk in chunks:
+        texts, own = _asked(chunk)
+        advance = _advance(report, finished, left)
+        finished += len(chunk)
+        yield (
+            classifier.classify(texts, advance, options=own)
+            if _has_lm(classifier)
+            else classifier.classify(texts, advance)
+        )
+
+
+def _spread(pool: Pool, chunks: Sequence[Sequence[Row]]) -> Iterator[Sequence[Result | Answer]]:
+    """The same, computed by workers."""
+    from zicl.spread.classify import classify_on
+
+    return classify_on(pool, map(_asked, chunks))
+
+
+def _asked(chunk: Sequence[Row]) -> tuple[list[str], list[tuple[str, ...]] | None]:
+    return [row.text for row in chunk], [row.options for row in chunk] if chunk[0].options else None
 
 
 def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +13,16 @@ from zicl.cli import _corpus_change
 from zicl.cli._corpus_summary import about, by_domain, summary
 from zicl.cli._options import JsonOption, OfflineOption, go_offline
 from zicl.cli._progress import bars, say
+from zicl.cli._spread import OnOption, ThreadsOption, WorkersOption, check_unused, cluster
 
 if TYPE_CHECKING:
     from zicl.corpus.build import BuildOptions
+    from zicl.corpus.paragraphs import SplitMany
     from zicl.corpus.sources import Source
     from zicl.corpus.store import Corpus
+    from zicl.retrieve.build import EmbedShards
+    from zicl.retrieve.encoder import Encoder
+    from zicl.spread.cluster import Cluster
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -44,6 +50,9 @@ def build(
     ] = "all-minilm-l6-v2",
     kind: Annotated[str, typer.Option("--index", help="auto, none (text only), or a kind of index build.")] = "auto",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a corpus that exists.")] = False,
+    on: OnOption = None,
+    workers: WorkersOption = None,
+    threads: ThreadsOption = None,
     offline: OfflineOption = False,
 ) -> None:
     """Build a corpus from raw text, and its index. A killed build goes on where it was."""
@@ -62,16 +71,32 @@ def build(
     sources = find_sources(paths or [], by_domain(domain or []), kind=kind_of_file)
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
     corpus = None if overwrite or wanted is None else _unfinished(output, sources, options)
-    with bars() as report:
+    check_unused(on, workers=workers, threads=threads)
+    with bars() as report, nullcontext() if on is None else cluster(on, workers, threads) as found:
         if corpus is None:
-            corpus = build_corpus(sources, output, options, overwrite=overwrite, report=report)
+            split = None if found is None else _split_on(found, splitter)
+            corpus = build_corpus(sources, output, options, overwrite=overwrite, split=split, report=report)
         if wanted is not None:
             from zicl.retrieve.build import build_index
             from zicl.retrieve.encoder import load_encoder
 
             report("loading the encoder", 0, None, encoder)
-            build_index(corpus, load_encoder(encoder, offline=offline), kind=wanted, report=report)
+            loaded = load_encoder(encoder, offline=offline)
+            elsewhere = None if found is None else _embed_on(found, corpus, loaded, offline=offline)
+            build_index(corpus, loaded, kind=wanted, elsewhere=elsewhere, report=report)
     summary(corpus.manifest, str(output))
+
+
+def _split_on(found: Cluster, splitter: str) -> SplitMany:
+    from zicl.spread.split import split_on
+
+    return split_on(found, splitter)
+
+
+def _embed_on(found: Cluster, corpus: Corpus, encoder: Encoder, *, offline: bool) -> EmbedShards:
+    from zicl.spread.embed import embed_on
+
+    return embed_on(found, corpus, encoder, offline=offline)
 
 
 def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> Corpus | None:

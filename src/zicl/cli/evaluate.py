@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from zicl.cli._experiment import ExperimentChoice
 from zicl.cli._loading import LoadingChoice
 from zicl.cli._options import JsonOption, takes
 from zicl.cli._progress import bars, say
+from zicl.cli._spread import OnOption, SearchersOption, WorkersOption, check_unused, cluster, evaluating
 from zicl.exceptions import ZICLError
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ def evaluate(
     output: OutputOption = Path("results"),
     shard: Annotated[str | None, typer.Option("--shard", help="I/N: only the I-th of N parts of the plan.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and how long it would take.")] = False,
+    on: OnOption = None,
+    workers: WorkersOption = None,
+    searchers: SearchersOption = 0,
     json_output: JsonOption = False,
 ) -> None:
     """Run tasks × methods × inferences × seeds, and keep every score. A stopped run goes on where it was."""
@@ -45,12 +50,19 @@ def evaluate(
     from zicl.evaluate.run import evaluate as run
 
     part = None if shard is None else Shard.parse(shard)
-    with bars() as report:
-        world = choice.world(report)
+    check_unused(on, workers=workers, searchers=searchers)
+    with bars() as report, ExitStack() as stack:
+        compute = None
+        if on is not None and not dry_run:
+            # The workers load the models, this process only what it plans with.
+            world, found = choice.plan(report), stack.enter_context(cluster(on, workers, choice.threads, searchers))
+            compute = stack.enter_context(evaluating(choice, world, found, searchers, report))
+        else:
+            world = choice.world(report)
         if dry_run:
             answer = _dry_run(world, output, part)
         else:
-            summary = run(world, output, shard=part, report=report)
+            summary = run(world, output, shard=part, compute=compute, report=report)
             answer = {**asdict(summary), "results": str(output)}
     if json_output:
         typer.echo(json.dumps(answer))

@@ -19,6 +19,7 @@ from zicl._progress import Report, silent
 from zicl._random import stable_hash
 from zicl.corpus.dedup import Seen
 from zicl.corpus.finish import write_corpus
+from zicl.corpus.paragraphs import SplitMany
 from zicl.corpus.shards import State, read_shards
 from zicl.corpus.sources import Source
 from zicl.corpus.store import FORMAT, Corpus
@@ -49,11 +50,13 @@ def build_corpus(
     *,
     overwrite: bool = False,
     seen: Seen | None = None,
+    split: SplitMany | None = None,
     report: Report = silent,
 ) -> Corpus:
     """Build the corpus ``output`` from ``sources``; a build that was killed goes on where it was.
 
-    Sentences that were ``seen`` before, in the corpus this one is to follow, are stored but not indexed.
+    Sentences that were ``seen`` before, in the corpus this one is to follow, are stored but not indexed. ``split``
+    splits the text elsewhere, as the splitter of the options would.
     """
     target = Path(output)
     if options.max_paragraphs < 1:
@@ -64,7 +67,7 @@ def build_corpus(
     can_resume = all(source.path != "-" for source in sources)
     with locked(partial, f"{target} is being built by another process"):
         state = _resume(partial, build_key(sources, options), can_resume=can_resume)
-        read_shards(sources, options, partial, state, report)
+        read_shards(sources, options, partial, state, report, split)
         if state.sentences == 0:
             shutil.rmtree(partial, ignore_errors=True)
             raise EmptyCorpusError(

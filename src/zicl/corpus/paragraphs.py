@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from zicl.corpus.split import Splitter
 
+# Tidied blocks to the paragraphs of each, in their order; a block's paragraphs depend on nothing else.
+SplitMany = Callable[[Iterable[str]], Iterator[list[list[str]]]]
 # A block without blank lines is cut after this many sentences, so that neighbours stay close.
 LONGEST_PARAGRAPH = 20
 
@@ -28,3 +30,12 @@ def paragraphs(tidied: str, split: Splitter) -> Iterator[list[str]]:
     sentences = split(tidied)
     for start in range(0, len(sentences), LONGEST_PARAGRAPH):
         yield sentences[start : start + LONGEST_PARAGRAPH]
+
+
+def in_turn(split: Splitter) -> SplitMany:
+    """Blocks split one after the other.
+
+    >>> list(in_turn(str.split)(["a b", "c"]))
+    [[['a', 'b']], [['c']]]
+    """
+    return lambda texts: (list(paragraphs(text, split)) for text in texts)

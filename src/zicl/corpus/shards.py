@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,11 +15,11 @@ import pyarrow as pa
 from zicl._files import write_json, writing
 from zicl._progress import Report
 from zicl.corpus.documents import DocumentHashes
-from zicl.corpus.paragraphs import paragraphs, tidy
+from zicl.corpus.paragraphs import SplitMany, in_turn, tidy
 from zicl.corpus.read import Reader
 from zicl.corpus.sample import BottomSample
 from zicl.corpus.sources import Source
-from zicl.corpus.split import Splitter, get_splitter
+from zicl.corpus.split import get_splitter
 from zicl.corpus.store import HASHES
 
 if TYPE_CHECKING:
@@ -80,9 +81,16 @@ def read_table(path: Path) -> pa.Table:
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
-def read_shards(sources: Sequence[Source], options: BuildOptions, partial: Path, state: State, report: Report) -> None:
-    """Read what ``state`` says is still to be read."""
-    split = get_splitter(options.splitter)
+def read_shards(
+    sources: Sequence[Source],
+    options: BuildOptions,
+    partial: Path,
+    state: State,
+    report: Report,
+    split: SplitMany | None = None,
+) -> None:
+    """Read what ``state`` says is still to be read; blocks are split in turn, unless ``split`` does it elsewhere."""
+    split = split or in_turn(get_splitter(options.splitter))
     samples = samples_of(sources, options, partial, state)
     total = sum(source.size for source in sources) or None
     begun, already = time.monotonic(), state.sentences
@@ -125,46 +133,61 @@ def samples_of(
     return samples
 
 
-def _shards(reader: Reader, split: Splitter, sample: BottomSample, state: State) -> Iterator[tuple[_Shard, int, int]]:
+def _shards(reader: Reader, split: SplitMany, sample: BottomSample, state: State) -> Iterator[tuple[_Shard, int, int]]:
     """Shards of one source from where ``state`` says, each with the blocks and documents done after it.
 
     A shard ends with a block; its last document may go on in the next one.
     """
-    shard, hashes, base, documents = (
-        _Shard(),
-        DocumentHashes(grouped=reader.grouped),
-        state.first_documents[state.source],
-        state.documents,
-    )
-    done, number = state.blocks, -1
-    for number, block in enumerate(reader.blocks()):
-        tidied = tidy(block.text)
-        finished = hashes.feed(block.record, block.group, tidied)
-        if number < done:
-            continue
-        shard.hashes += [(digest, base + record) for record, digest in finished]
-        _take(tidied, base + block.record, split, sample, shard, state, reader.source.domain)
-        done, documents = number + 1, base + block.record + 1
+    shard, blocks = _Shard(), _Blocks(reader, state.first_documents[state.source], state.blocks)
+    done, documents = state.blocks, state.documents
+    for parts in split(blocks.texts()):
+        number, document, hashes = blocks.given.popleft()
+        shard.hashes += hashes
+        _take(parts, document, sample, shard, state, reader.source.domain)
+        done, documents = number + 1, document + 1
         # Where the sample takes few, a shard also ends after so many blocks, and the progress is kept.
-        if len(shard.texts) >= _SHARD_SENTENCES or (number + 1) % _SHARD_BLOCKS == 0:
+        if len(shard.texts) >= _SHARD_SENTENCES or done % _SHARD_BLOCKS == 0:
             yield shard, done, documents
             shard = _Shard()
     # Counting one block beyond the last marks the source's last document as noted.
-    if number >= 0 and done <= number + 1:
-        shard.hashes += [(digest, base + record) for record, digest in hashes.last()]
-        yield shard, number + 2, documents
+    if 0 < blocks.count >= done:
+        shard.hashes += blocks.last()
+        yield shard, blocks.count + 1, documents
+
+
+class _Blocks:
+    """The blocks of a source on their way to the splitter, which may take many before it gives the first back.
+
+    Those that are done only count for the hashes of the documents.
+    """
+
+    def __init__(self, reader: Reader, base: int, done: int) -> None:
+        self._reader, self._base, self._done = reader, base, done
+        self._hashes = DocumentHashes(grouped=reader.grouped)
+        self.count = 0
+        # Of each block given out: its number, its document, and the hashes of the documents that ended with it.
+        self.given: deque[tuple[int, int, list[tuple[int, int]]]] = deque()
+
+    def texts(self) -> Iterator[str]:
+        for number, block in enumerate(self._reader.blocks()):
+            tidied = tidy(block.text)
+            finished = self._hashes.feed(block.record, block.group, tidied)
+            self.count = number + 1
+            if number >= self._done:
+                self.given.append((number, self._base + block.record, self._known(finished)))
+                yield tidied
+
+    def last(self) -> list[tuple[int, int]]:
+        return self._known(self._hashes.last())
+
+    def _known(self, finished: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        return [(digest, self._base + record) for record, digest in finished]
 
 
 def _take(
-    tidied: str,
-    document: int,
-    split: Splitter,
-    sample: BottomSample,
-    shard: _Shard,
-    state: State,
-    domain: str,
+    parts: list[list[str]], document: int, sample: BottomSample, shard: _Shard, state: State, domain: str
 ) -> None:
-    for sentences in paragraphs(tidied, split):
+    for sentences in parts:
         number = state.paragraphs.get(domain, 0)
         state.paragraphs[domain] = number + 1
         priority = sample.offer(number)

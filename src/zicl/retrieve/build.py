@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ FOLDER, VECTORS, ROWS, MANIFEST = "index", "vectors.faiss", "rows.npy", "manifes
 # The format of an index with no more than its FAISS file, and of a compressed one.
 FORMAT, COMPRESSED_FORMAT = 1, 2
 _SHARD = 2048
+# Writes the shards that begin at these numbers to a folder, and counts them.
+EmbedShards = Callable[[Sequence[int], Path], Iterator[int]]
 
 
 def build_index(
@@ -35,11 +37,13 @@ def build_index(
     kind: Kind = "auto",
     known: Known | None = None,
     effort: Effort = USUAL,
+    elsewhere: EmbedShards | None = None,
     report: Report = silent,
 ) -> Path:
     """Embed every distinct sentence of ``corpus`` and index the vectors; returns the index folder.
 
     Vectors that are ``known`` from another index are taken from it, and an ``effort`` that was picked for it.
+    ``elsewhere`` embeds what is missing on other machines.
     """
     rows = corpus.indexed
     if len(rows) == 0:
@@ -49,6 +53,10 @@ def build_index(
     partial = corpus.path / (FOLDER + ".partial")
     with locked(partial, f"{corpus.path} is being indexed by another process"), storage_errors(partial):
         _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity})
+        if elsewhere is not None:
+            missing = [start for start in range(0, len(rows), _SHARD) if not shard_path(partial, start).exists()]
+            for done in elsewhere(missing, partial):
+                report("embedding", len(rows) - (len(missing) - done) * _SHARD, len(rows), "sentences")
         shards = _embed(corpus, encoder, rows, partial, known or NOTHING, report)
         report("indexing", 0, 1, chosen)
         whole = partial / "whole"
@@ -84,15 +92,27 @@ def _prepare(partial: Path, key: dict[str, str]) -> None:
 def _embed(corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, known: Known, report: Report) -> list[Path]:
     shards = []
     for start in range(0, len(rows), _SHARD):
-        path = partial / f"vectors-{start:012d}.npy"
         report("embedding", start, len(rows), "sentences")
-        if not path.exists():
-            found = known.complete(start, rows[start : start + _SHARD], lambda new: encoder.encode(corpus.texts(new)))
-            with writing(path) as temporary, temporary.open("wb") as stream:
-                np.save(stream, found)
-        shards.append(path)
+        shards.append(embed_shard(corpus, encoder, rows, start, partial, known))
     report("embedding", len(rows), len(rows), "sentences")
     return shards
+
+
+def shard_path(partial: Path, start: int) -> Path:
+    """The file of the vectors from a number on."""
+    return partial / f"vectors-{start:012d}.npy"
+
+
+def embed_shard(
+    corpus: Corpus, encoder: Encoder, rows: NDArray[np.int64], start: int, partial: Path, known: Known = NOTHING
+) -> Path:
+    """Write one shard of vectors, unless it is there: the same wherever it is done."""
+    path = shard_path(partial, start)
+    if not path.exists():
+        found = known.complete(start, rows[start : start + _SHARD], lambda new: encoder.encode(corpus.texts(new)))
+        with writing(path) as temporary, temporary.open("wb") as stream:
+            np.save(stream, found)
+    return path
 
 
 def _write_index(

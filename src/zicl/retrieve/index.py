@@ -95,6 +95,7 @@ class Index:
     ) -> None:
         self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
         self._larger = larger
+        self._elsewhere: search.Elsewhere | None = None
         self._queries: dict[str, NDArray[np.float32]] = larger._queries if larger else {}
         self._first_hits: dict[str, list[tuple[int, float]]] = {}
         self.found: dict[Any, Any] = {}
@@ -134,6 +135,12 @@ class Index:
         """A part of this index: the same vectors and encoder, and a memory of its own for what is found in it."""
         return Index(self.corpus.only(part), self.manifest, self._given, offline=self._offline, larger=self)
 
+    def searched_by(self, elsewhere: search.Elsewhere) -> Index:
+        """The same index, searched by other processes."""
+        index = Index(self.corpus, self.manifest, self._given, offline=self._offline)
+        index._elsewhere = elsewhere
+        return index
+
     @property
     def identity(self) -> str:
         """Identifies text and vectors, and how far a search looks if that was picked."""
@@ -154,7 +161,9 @@ class Index:
 
     @cached_property
     def _vectors(self) -> Any:
-        return self._larger._vectors if self._larger else vectors.read(self.manifest["kind"], self._file(VECTORS))
+        if self._larger is not None:
+            return self._larger._vectors
+        return self._elsewhere or vectors.read(self.manifest["kind"], self._file(VECTORS))
 
     @cached_property
     def _effort(self) -> Effort:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import faiss
 import numpy as np
@@ -23,15 +24,31 @@ _FAISS: Any = faiss
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The vectors that a search is confined to."""
+    """The vectors that a search is confined to: those of a range, or those whose number is marked."""
 
     selector: Any
     count: int
+    bits: NDArray[np.uint8] | None = None
 
     @classmethod
     def of(cls, chosen: NDArray[np.bool_]) -> Selection:
         """The vectors whose number is marked."""
-        return cls(_FAISS.IDSelectorBitmap(np.packbits(chosen, bitorder="little")), int(chosen.sum()))
+        bits = np.packbits(chosen, bitorder="little")
+        return cls(_FAISS.IDSelectorBitmap(bits), int(chosen.sum()), bits)
+
+    @classmethod
+    def between(cls, first: int, last: int) -> Selection:
+        """The vectors from one number up to another."""
+        return cls(_FAISS.IDSelectorRange(first, last), last - first)
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """Vectors that other processes search."""
+
+    def nearest(self, query: NDArray[np.float32], count: int, only: Selection | None, effort: Effort) -> Found:
+        """The same as ``search``."""
+        ...
 
 
 def search(
@@ -44,6 +61,8 @@ def search(
     """
     if isinstance(index, Compressed):
         return _search_compressed(index, query, count, only, effort)
+    if isinstance(index, Elsewhere):
+        return index.nearest(query, count, only, effort)
     if only is not None:
         return _search_only(index, query, min(count, only.count), only, effort)
     count, options = min(count, index.ntotal), None
@@ -111,3 +130,11 @@ def _sorted(index: Any, query: NDArray[np.float32], count: int, options: Any) ->
     found = numbers[0] >= 0
     order = np.lexsort((numbers[0][found], -similarities[0][found]))
     return numbers[0][found][order], similarities[0][found][order]
+
+
+def merged(found: Sequence[Found], count: int) -> Found:
+    """The nearest of several shares of the vectors, as one search of them all would have found them."""
+    numbers = np.concatenate([numbers for numbers, _ in found])
+    similarities = np.concatenate([similarities for _, similarities in found])
+    order = np.lexsort((numbers, -similarities))[:count]
+    return numbers[order], similarities[order]

@@ -1,0 +1,126 @@
+"""A real Ray cluster of two nodes on this machine, text and a task to give it, and the program as a process."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.evaluate.conftest import write_task
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+# Ray's nodes then speak to each other over loopback alone.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed: make test-cluster")
+
+SENTENCES = 20_000
+_WHO = (
+    "The keeper",
+    "My aunt",
+    "A tired waiter",
+    "The tall guide",
+    "Our driver",
+    "Nobody",
+    "The painter",
+    "A stranger",
+)
+_DID = ("mended", "forgot", "praised", "carried", "sold", "painted", "described", "burned", "admired", "lost")
+_WHAT = ("the lamp", "a loaf of bread", "the old boat", "his second ticket", "the blue door", "a letter", "the map")
+_WHEN = ("before noon", "in the rain", "on the last day", "without a word", "after the concert", "for nothing")
+_WHERE = ("by the harbour", "near the mill", "at the station", "behind the hall", "in the kitchen", "on the hill")
+
+
+def sentences(count: int) -> Iterator[str]:
+    """Sentences written for this project, no two alike."""
+    parts = itertools.product(_WHO, _DID, _WHAT, _WHEN, _WHERE)
+    for who, did, what, when, where in itertools.islice(parts, count):
+        yield f"{who} {did} {what} {when} {where}."
+
+
+@pytest.fixture(scope="session")
+def raw(tmp_path_factory) -> Path:
+    """A folder of two domains, some seven sentences to a document."""
+    folder = tmp_path_factory.mktemp("raw")
+    found = list(sentences(SENTENCES))
+    for name, part in (("harbour", found[: SENTENCES // 2]), ("mill", found[SENTENCES // 2 :])):
+        documents = [" ".join(part[start : start + 7]) for start in range(0, len(part), 7)]
+        lines = "".join(json.dumps({"text": document}) + "\n" for document in documents)
+        (folder / f"{name}.jsonl").write_text(lines)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def task(tmp_path_factory) -> Path:
+    """The file of a task with forty examples."""
+    return write_task(tmp_path_factory.mktemp("task"), test=40)
+
+
+@pytest.fixture
+def cluster() -> Iterator[cluster_utils.Cluster]:
+    """Two nodes of two cores each; each core does the work of one thread."""
+    node = {"num_cpus": 2, "object_store_memory": 256 << 20}
+    made = cluster_utils.Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    made.second = made.add_node(**node)
+    made.wait_for_nodes()
+    yield made
+    made.shutdown()
+
+
+@contextmanager
+def started(*arguments: object, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The program in a process of its own, with one thread."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "zicl", *map(str, arguments)]
+    with log.open("ab") as stream, subprocess.Popen(command, stdout=stream, stderr=stream, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def zicl(*arguments: object, log: Path, limit: float = 900) -> None:
+    """Run the program to its end, which has to be a good one."""
+    with started(*arguments, log=log) as process:
+        code = process.wait(limit)
+    assert code == 0, log.read_text()[-3000:]
+
+
+@contextmanager
+def once(reached: Callable[[], bool], do: Callable[[], object]) -> Iterator[list[str]]:
+    """Do something as soon as a point is reached, beside what runs; says whether it was done."""
+    ended, done = threading.Event(), []
+
+    def watch() -> None:
+        while not ended.is_set():
+            if reached():
+                do()
+                done.append("done")
+                return
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield done
+    finally:
+        ended.set()
+        thread.join()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The content of all files of a folder but locks and times."""
+    left_out = (".lock", "time.json", "build.key")
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.endswith(left_out)
+    }
