@@ -9,7 +9,9 @@ import pytest
 from tests.conftest import DOCUMENTS
 from zicl.corpus import finish, shards
 from zicl.corpus.build import BuildOptions, build_corpus
+from zicl.corpus.paragraphs import in_turn
 from zicl.corpus.sources import find_sources
+from zicl.corpus.split import get_splitter
 from zicl.corpus.store import Corpus
 from zicl.exceptions import (
     CorpusDamagedError,
@@ -91,6 +93,14 @@ def test_a_killed_build_ends_with_the_same_bytes(tmp_path, monkeypatch, stop_aft
     assert not (tmp_path / "killed.zicl").exists()
     resumed = build_corpus(sources, tmp_path / "killed.zicl", options)
     assert files(resumed.path) == files(whole.path)
+
+
+def test_a_splitter_that_reads_ahead_makes_the_same_corpus(tmp_path, jsonl, monkeypatch):
+    monkeypatch.setattr(shards, "_SHARD_SENTENCES", 5)
+    split = in_turn(get_splitter("sentencex"))
+    plain = build_corpus(find_sources([jsonl]), tmp_path / "plain.zicl")
+    ahead = build_corpus(find_sources([jsonl]), tmp_path / "ahead.zicl", split=lambda texts: split(list(texts)))
+    assert files(ahead.path) == files(plain.path)
 
 
 def test_another_build_does_not_resume_a_killed_one(tmp_path, jsonl, monkeypatch):

@@ -17,7 +17,6 @@ class Scripted:
     """A crew that answers with a call's argument, doubled, in an order and with losses that are drawn."""
 
     draw: object
-    losses: int = 0
     lost_on: dict = field(default_factory=dict)
     hired: int = 0
     dismissed: list = field(default_factory=list)
@@ -93,6 +92,7 @@ def test_workers_that_die_while_they_load_are_not_replaced_for_ever():
     crew = Dying(lambda _: 0)
     with Pool(crew, 2) as pool, pytest.raises(ClusterError, match="while they load"):
         pool.ask(Call("double", 1))
+    assert sorted(crew.dismissed) == list(range(1, crew.hired + 1))
 
 
 def test_an_error_of_the_work_itself_is_passed_on():
@@ -101,5 +101,7 @@ def test_an_error_of_the_work_itself_is_passed_on():
             if future[2] is not None:
                 raise UsageError("wrong text")
 
-    with Pool(Wrong(lambda _: 0), 2) as pool, pytest.raises(UsageError, match="wrong text"):
+    crew = Wrong(lambda _: 0)
+    with Pool(crew, 2) as pool, pytest.raises(UsageError, match="wrong text"):
         pool.ask(Call("double", 1))
+    assert sorted(crew.dismissed) == [1, 2]

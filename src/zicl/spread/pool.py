@@ -107,7 +107,7 @@ class Pool:
                 continue
             place, worker, number, call = self._busy.pop(future)
             try:
-                answer = self._crew.result(future)
+                answer = self._result(future, worker)
             except WorkerLostError as lost:
                 losses[number] += 1
                 if losses[number] == _TRIES:
@@ -116,11 +116,18 @@ class Pool:
                         hint="it may need more memory than a worker has; see the cluster's own logs",
                     ) from lost
                 waiting.put_back(number, call)
-                self._crew.dismiss(worker)
                 self._hire(place)
                 continue
             self._idle.append((place, worker))
             yield number, answer
+
+    def _result(self, future: Any, worker: Any) -> Any:
+        """An answer; a worker that has none is let go."""
+        try:
+            return self._crew.result(future)
+        except BaseException:
+            self._crew.dismiss(worker)
+            raise
 
     def _hire(self, place: int) -> None:
         worker = self._crew.hire()
@@ -129,7 +136,7 @@ class Pool:
     def _welcome(self, future: Any) -> None:
         place, worker = self._loading.pop(future)
         try:
-            self._crew.result(future)
+            self._result(future, worker)
         except WorkerLostError as lost:
             self._lost_loading += 1
             if self._lost_loading >= _TRIES * self._size:
