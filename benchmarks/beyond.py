@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 BASE = "z-icl"
-# The terms of the method that asks everything, in their order, and which of them are joined.
-JOINED, TERMS = "joined", ("channel", "direct", "encoder")
+# The terms of the methods that ask everything, in their order, and which of them are joined.
+JOINED, TERMS = {"joined": "", "joined-8": ", shared by 8"}, ("channel", "direct", "encoder")
 SUBSETS = (("direct",), ("channel", "direct"), ("channel", "encoder"), TERMS)
 
 
@@ -97,12 +97,12 @@ def variants(found: Any, counted: dict[str, float]) -> Iterator[tuple[str, dict[
             if not cells or (more and next(iter(cells.values())).kind.sort != "prompt"):
                 continue
             cost = times(counted, method, cells)
-            if method == JOINED:
+            if method in JOINED:
                 for names in SUBSETS:
                     # Without a term its prompts need not be run: direct and channel cost as much, the encoder nothing.
                     share = sum(name != "encoder" for name in names) / 2
                     own = {task: only(cell, names, calibrate=bool(more)) for task, cell in cells.items()}
-                    yield f"{' + '.join(names)}{more}", own, f"{cost * share:.2f}" if cost else "–"
+                    yield f"{' + '.join(names)}{JOINED[method]}{more}", own, f"{cost * share:.2f}" if cost else "–"
             else:
                 title = next(iter(cells.values())).kind.title
                 yield f"{title}{more}", cells, f"{cost:.2f}" if cost else "–"
