@@ -3,10 +3,11 @@
     python benchmarks/plan.py benchmarks/results/spread.json                        # 27 million and 1 billion
     python benchmarks/plan.py RATES --sentences 5e6 --machines 4 --cores 32 --price 0.04
 
-Core hours are sentences by the rate of one core; hours divide them by the cores of all machines, and by what two
-workers lost against twice one. Index: 8-bit codes up to 4 million sentences, product-quantised beyond, with the vectors
-in half precision beside them (docs/SCALE.md); adding a vector costs as many products as there are lists (4√n), at the
-rate of matrix products measured beside it. A price is per core hour, in any currency.
+Core hours are sentences by the rate of one core. What two workers lose against twice one is taken as the share of a
+step that cannot be spread (Amdahl's law), so that more machines help less and less. Index: 8-bit codes up to 4 million
+sentences, product-quantised beyond, with the vectors in half precision beside them (docs/SCALE.md); adding a vector
+costs as many products as there are lists (4√n), at the rate of matrix products measured beside it, in one process with
+the cores of one machine. A price is per core hour, in any currency.
 """
 
 from __future__ import annotations
@@ -53,10 +54,7 @@ def main() -> None:
 
 
 def plan(sentences: int, texts: int, rates: dict[str, Any], machines: Machines) -> dict[str, float | str]:
-    """What a corpus of so many sentences needs.
-
-    The rates are those of one worker with one thread; Amdahl's part is taken as what two workers showed.
-    """
+    """What a corpus of so many sentences needs; the rates are those of one worker with one thread."""
     kind = "ivf-sq8" if sentences <= SQ8_UP_TO else "ivf-pq"
     lists = 4 * math.sqrt(sentences)
     products = 2.0 * DIMENSION * lists * (sentences + PASSES * TRAINED_A_LIST * lists)
@@ -69,7 +67,8 @@ def plan(sentences: int, texts: int, rates: dict[str, Any], machines: Machines) 
     }
     spread = {"split": "splitting", "embed": "embedding", "label": "evaluating"}
     cores = machines.count * machines.cores
-    elapsed = {step: hours[step] / cores / min(1.0, rates[part]["two_to_one"] / 2) for step, part in spread.items()}
+    serial = {step: max(0.0, 2 / rates[part]["two_to_one"] - 1) for step, part in spread.items()}
+    elapsed = {step: hours[step] * (serial[step] + (1 - serial[step]) / cores) for step in spread}
     elapsed["index"] = hours["index"] / machines.cores
     text = sentences * rates["splitting"]["one"]["bytes_a_sentence"]
     codes = sentences * CODES[kind]

@@ -74,7 +74,8 @@ def splitting(folder: Path, workers: int) -> tuple[Any, dict[str, float]]:
 
         with connected("ray", workers=workers, threads=THREADS) as cluster:
             split = split_on(cluster, "sentencex")
-            list(split(["Worker processes are started. Once."] * workers))
+            # Processes start with the first tasks they get.
+            list(split_on(cluster, "sentencex", characters=1)(["A process is started."] * 8 * workers))
             begun = time.perf_counter()
             corpus = build_corpus(sources, target, split=split)
             seconds = time.perf_counter() - begun
@@ -136,23 +137,27 @@ def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
     world = World(experiment)
     todo = list(batches(experiment, world.examples))
     if workers == 0:
-        return rows(Here(world), todo)
+        here = Here(world)
+        here.manifest()
+        return rows(here, todo)
     from zicl.spread.cluster import connected
     from zicl.spread.crew import RayCrew
     from zicl.spread.evaluate import EvaluationWorker, Spread
     from zicl.spread.pool import Pool
+    from zicl.spread.worker import Conditions
 
     with connected("ray", workers=workers, threads=THREADS) as cluster:
         begun = time.perf_counter()
-        crew = RayCrew(EvaluationWorker, (partial(World, experiment), THREADS), cluster)
-        with Pool(crew, workers) as pool:
-            found = rows(Spread(pool), todo)
-        return {**found, "start_seconds": round(time.perf_counter() - begun - found["seconds"], 1)}
+        arguments = partial(World, experiment), Conditions(THREADS)
+        with Pool(RayCrew(EvaluationWorker, arguments, cluster, print), workers) as pool:
+            compute = Spread(pool, world.hashes)
+            compute.manifest()
+            start = time.perf_counter() - begun
+            return {**rows(compute, todo), "start_seconds": round(start, 1)}
 
 
 def rows(compute: Any, todo: list[Any]) -> dict[str, float]:
     """The pace of the second half of the batches: in the first, every worker loads its models."""
-    compute.manifest()
     half = len(todo) // 2
     list(compute.rows(todo[:half]))
     # Asked for before the clock starts: one prompt of every kind is tried out first.

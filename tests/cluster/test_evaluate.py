@@ -63,6 +63,20 @@ def test_rows_are_the_same_when_a_node_is_killed(given, alone, cluster, tmp_path
     assert files(tmp_path / "results") == files(alone)
 
 
+def test_rows_are_the_same_when_searchers_are_killed(given, alone, cluster, tmp_path):
+    def begun():
+        return batches(tmp_path / "results") >= 4
+
+    def kill():
+        cluster.remove_node(cluster.second, allow_graceful=False)
+
+    options = ("--on", cluster.address, "--workers", 1, "--searchers", 4)
+    with once(begun, kill) as killed:
+        zicl("evaluate", *given, "-o", tmp_path / "results", *options, log=tmp_path / "log")
+    assert killed, "the evaluation ended before a node was killed"
+    assert files(tmp_path / "results") == files(alone)
+
+
 def test_rows_are_the_same_when_the_program_is_killed(given, alone, cluster, tmp_path):
     command = ("evaluate", *given, "-o", tmp_path / "results", "--on", cluster.address, "--workers", 2)
     with started(*command, log=tmp_path / "log") as process:

@@ -8,15 +8,18 @@ def test_one_worker_a_machine_or_as_many_as_fit_its_threads():
     assert sized([{"CPU": 8}, {"CPU": 8}]) == Cluster(2, 8)
     assert sized([{"CPU": 8}, {"CPU": 3}], threads=2) == Cluster(5, 2)
     assert sized([{"CPU": 8}], workers=3, threads=1) == Cluster(3, 1)
-    assert sized([{"CPU": 8}, {"memory": 5}], threads=2, reserved=3) == Cluster(2, 2)
+    assert sized([{"CPU": 8}, {"memory": 5}], threads=2) == Cluster(4, 2)
     assert sized([{"CPU": 16, "GPU": 2}, {"CPU": 4}]) == Cluster(2, 8, 1)
+    assert sized([{"CPU": 2, "GPU": 4}, {"CPU": 64}]) == Cluster(2, 1, 1)
 
 
 def test_what_fits_no_machine_is_an_error():
-    with pytest.raises(ConfigError, match="largest has 4 cores"):
+    with pytest.raises(ConfigError, match="room for 0"):
         sized([{"CPU": 4}, {"CPU": 2}], threads=5)
-    with pytest.raises(ConfigError, match="more than the cluster's 4 cores"):
-        sized([{"CPU": 4}], workers=4, threads=1, reserved=1)
+    with pytest.raises(ConfigError, match="room for 2"):
+        sized([{"CPU": 4}], workers=4, threads=2)
+    with pytest.raises(ConfigError, match="8 threads and a GPU each"):
+        sized([{"CPU": 4, "GPU": 1}, {"CPU": 64}], threads=8)
     with pytest.raises(ClusterError, match="no CPU"):
         sized([{"memory": 5}])
 

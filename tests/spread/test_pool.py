@@ -105,3 +105,33 @@ def test_an_error_of_the_work_itself_is_passed_on():
     with Pool(crew, 2) as pool, pytest.raises(UsageError, match="wrong text"):
         pool.ask(Call("double", 1))
     assert sorted(crew.dismissed) == [1, 2]
+
+
+def test_few_answers_come_long_before_their_turn():
+    class Slow(Scripted):
+        def first(self, futures):
+            # The very first call is answered only when nothing else is left.
+            return next((f for f in futures if f[2] is None or f[2].argument != 0), futures[0])
+
+    crew = Slow(lambda _: 0)
+    with Pool(crew, 2) as pool:
+        answers = pool.in_order(Call("double", n) for n in range(50))
+        assert next(answers) == 0
+        assert len(crew.given) <= 2 * 4 + 2
+        assert list(answers) == [2 * n for n in range(1, 50)]
+
+
+def test_losses_while_loading_are_forgotten_when_one_worker_is_ready():
+    class Flaky(Scripted):
+        loads = 0
+
+        def result(self, future):
+            if future[2] is None:
+                self.loads += 1
+                if self.loads % 3:
+                    raise WorkerLostError("no memory")
+            return super().result(future)
+
+    crew = Flaky(lambda _: 0, lost_on=dict.fromkeys(range(20), 1))
+    with Pool(crew, 1) as pool:
+        assert len(list(pool.run([Call("double", n) for n in range(20)]))) == 20

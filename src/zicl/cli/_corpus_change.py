@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zicl._offline import go_offline
 from zicl.cli._corpus_summary import about, by_domain, summary
-from zicl.cli._options import JsonOption, OfflineOption, go_offline
+from zicl.cli._options import JsonOption, OfflineOption
 from zicl.cli._progress import bars, say
 from zicl.exceptions import UsageError
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl.cli._options import OfflineOption, go_offline
+from zicl._offline import go_offline
+from zicl.cli._options import OfflineOption
 from zicl.cli._remote import RemoteChoice
 from zicl.exceptions import UsageError
 

@@ -42,6 +42,11 @@ class LoadingChoice(RemoteChoice):
 
     def language_model(self, spec: str, *, offline: bool) -> str | LanguageModel:
         """The model at an address, opened as the options say; any other name as it is."""
+        self.check_loading(spec)
+        return super().language_model(spec, offline=offline)
+
+    def check_loading(self, spec: str) -> None:
+        """A model behind a server takes none of these options."""
         from zicl.lm.http.address import is_remote
 
         if is_remote(spec) and self.loading():
@@ -49,7 +54,6 @@ class LoadingChoice(RemoteChoice):
                 f"--{next(iter(self.loading()))} is for a model that is loaded here, and {spec} is behind a server",
                 hint="leave it out: the server decides where its model is and in which numbers",
             )
-        return super().language_model(spec, offline=offline)
 
 
 # The names of the options.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
+from zicl._offline import go_offline
 from zicl._progress import Report, silent
 from zicl.cli._loading import LOADING, LoadingChoice
 from zicl.cli._remote import REMOTE, RemoteChoice
@@ -314,12 +315,3 @@ def parse_template(text: str) -> str | tuple[str, str]:
             hint="'Review: {input}|Sentiment: {label}'",
         )
     return first, second
-
-
-def go_offline() -> None:
-    """Rule the network out, here and in the libraries underneath, which read these when they are imported."""
-    import os
-
-    os.environ["ZICL_OFFLINE"] = "1"
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    os.environ["TRANSFORMERS_OFFLINE"] = "1"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl._progress import silent
 from zicl.cli._progress import say
 from zicl.cli._remote import REMOTE, RemoteChoice
 from zicl.exceptions import UsageError
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from zicl.retrieve.index import Index
     from zicl.retrieve.search import Elsewhere
     from zicl.spread.cluster import Cluster
+    from zicl.spread.paths import IndexPlace
     from zicl.spread.pool import Pool
 
 OnOption = Annotated[
@@ -33,18 +32,21 @@ OnOption = Annotated[
 WorkersOption = Annotated[int | None, typer.Option("--workers", help="With --on: how many workers. [all that fit]")]
 SearchersOption = Annotated[
     int,
-    typer.Option("--searchers", help="With --on: so many more workers search the index, a part each. [none]", min=0),
+    typer.Option("--searchers", help="With --on: so many further workers search the index, a part each. [none]", min=0),
 ]
-ThreadsOption = Annotated[int | None, typer.Option("--threads", help="With --on: CPU threads of a worker.", min=1)]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", help="CPU threads to use; with --on, those of a worker.", min=1)
+]
 
 
 @contextmanager
-def cluster(on: str, workers: int | None, threads: int | None, searchers: int = 0) -> Iterator[Cluster]:
-    """The cluster that the options name; cores that search do not also score."""
+def cluster(on: str, workers: int | None, threads: int | None) -> Iterator[Cluster]:
+    """The cluster that the options name."""
     from zicl.spread.cluster import connected
 
-    with connected(on, workers=workers, threads=threads, reserved=searchers) as found:
-        say(f"{found.workers} worker{'s' if found.workers > 1 else ''} with {found.threads} threads each on {on}")
+    with connected(on, workers=workers, threads=threads) as found:
+        told = f"{found.workers} worker{'s' if found.workers > 1 else ''}"
+        say(f"{told} with {found.threads} thread{'s' if found.threads > 1 else ''} each on {on}")
         yield found
 
 
@@ -55,20 +57,33 @@ def check_unused(on: str | None, **values: Any) -> None:
         raise UsageError(f"--{given[0]} is for work on a cluster", hint="add --on ray, or leave it out")
 
 
+def check_cost(choice: RemoteChoice) -> None:
+    """Workers that do not know of each other cannot keep one limit."""
+    if choice.max_cost is not None:
+        raise UsageError(
+            "--max-cost cannot be kept by several workers",
+            hint="leave out --on: one process can send a server as many requests at once as it takes, --requests",
+        )
+
+
 @contextmanager
 def evaluating(choice: RemoteChoice, world: World, found: Cluster, searchers: int, report: Report) -> Iterator[Compute]:
     """Workers for an evaluation."""
     from zicl.spread.crew import RayCrew
     from zicl.spread.evaluate import EvaluationWorker, Spread
-    from zicl.spread.paths import absolute
+    from zicl.spread.paths import IndexPlace, absolute
     from zicl.spread.pool import Pool
+    from zicl.spread.worker import Conditions
 
-    searched = _searched(world.index, searchers)
-    share = _shared(choice, found)
-    make = partial(_world, absolute(world.experiment), share, searched, offline=world.offline)
+    # Opened here first: a corpus that is only a recipe is built now, where one sees it.
+    index = world.index
+    place = None if index is None else IndexPlace.of(index)
+    searched = _searched(index, searchers)
+    make = partial(_world, absolute(world.experiment), place, searched, _options_of(choice), offline=world.offline)
+    arguments = make, Conditions(found.threads, world.offline)
     report("starting the workers", 0, None)
-    with Pool(RayCrew(EvaluationWorker, (make, found.threads), found), found.workers) as pool:
-        yield Spread(pool)
+    with Pool(RayCrew(EvaluationWorker, arguments, found, say), found.workers) as pool:
+        yield Spread(pool, world.hashes)
 
 
 @contextmanager
@@ -79,14 +94,15 @@ def classifying(choice: RemoteChoice, classifier: ZICLClassifier, found: Cluster
     from zicl.spread.classify import ClassifyWorker, Packed
     from zicl.spread.crew import RayCrew
     from zicl.spread.pool import Pool
+    from zicl.spread.worker import Conditions
 
     index, packed = classifier.index_, Packed.of(classifier)
     searched = _searched(index if isinstance(index, Index) else None, searchers)
     open_lm: Callable[[], Any] | None = None
     if is_remote(packed.lm):
-        open_lm = partial(_language_model, _shared(choice, found), packed.lm, offline=packed.offline)
-    arguments = packed, open_lm, searched, found.threads
-    with Pool(RayCrew(ClassifyWorker, arguments, found), found.workers) as pool:
+        open_lm = partial(_language_model, _options_of(choice), packed.lm, offline=packed.offline)
+    arguments = packed, Conditions(found.threads, packed.offline), open_lm, searched
+    with Pool(RayCrew(ClassifyWorker, arguments, found, say), found.workers) as pool:
         yield pool
 
 
@@ -100,27 +116,26 @@ def _searched(index: Index | None, count: int) -> Elsewhere | None:
     return searchers(index, count)
 
 
-def _shared(choice: RemoteChoice, found: Cluster) -> RemoteChoice:
-    """A worker's part of what may be spent at a server; its connections are its own."""
-    own = {name: getattr(choice, name) for name in REMOTE}
-    part = RemoteChoice(**own)
-    return part if part.max_cost is None else replace(part, max_cost=part.max_cost / found.workers)
+def _options_of(choice: RemoteChoice) -> RemoteChoice:
+    """The options for a server alone; a worker's connections are its own."""
+    return RemoteChoice(**{name: getattr(choice, name) for name in REMOTE})
 
 
 def _language_model(choice: RemoteChoice, name: str, *, offline: bool) -> str | LanguageModel:
     return choice.language_model(name, offline=offline)
 
 
-def _world(experiment: Experiment, choice: RemoteChoice, searched: Elsewhere | None, *, offline: bool) -> World:
+def _world(
+    experiment: Experiment,
+    place: IndexPlace | None,
+    searched: Elsewhere | None,
+    choice: RemoteChoice,
+    *,
+    offline: bool,
+) -> World:
     """Made on a worker."""
-    from zicl.cli._options import go_offline
     from zicl.evaluate.world import World
-    from zicl.retrieve.index import Index
 
-    if offline:
-        go_offline()
     lm = choice.language_model(experiment.lm, offline=offline)
-    index = None
-    if searched is not None and experiment.corpus is not None:
-        index = Index.open(experiment.corpus.path, offline=offline).searched_by(searched)
-    return World(experiment, lm=None if isinstance(lm, str) else lm, index=index, offline=offline, report=silent)
+    index = None if place is None else place.open(searched, offline=offline)
+    return World(experiment, lm=None if isinstance(lm, str) else lm, index=index, offline=offline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
@@ -14,7 +14,16 @@ import typer
 from zicl.cli._classified import Line, ending, table
 from zicl.cli._options import Choice, JsonOption, takes
 from zicl.cli._progress import bars, pace, say
-from zicl.cli._spread import OnOption, SearchersOption, ThreadsOption, WorkersOption, check_unused, classifying, cluster
+from zicl.cli._spread import (
+    OnOption,
+    SearchersOption,
+    ThreadsOption,
+    WorkersOption,
+    check_cost,
+    check_unused,
+    classifying,
+    cluster,
+)
 from zicl.exceptions import UsageError
 from zicl.pair import plain
 
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
     from zicl.distill.classifier import DistilledClassifier
     from zicl.results import Result
     from zicl.rows import Output, Row
+    from zicl.spread.cluster import Cluster
     from zicl.spread.pool import Pool
 
 # Rows are scored and written in these groups, counted from the file's first row: a resumed run forms the same ones.
@@ -70,44 +80,67 @@ def classify(
     """Label texts; the most likely label, all probabilities, and what was least certain."""
     from zicl.rows import Output
 
-    check_unused(on, workers=workers, threads=threads, searchers=searchers)
+    check_unused(on, workers=workers, searchers=searchers)
     columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
     rows = _rows(texts, file, text_column, columns)
     say(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
-    with bars() as report:
-        report("loading the models", 0, None)
-        named = {"text_column": text_column, "pair_column": pair_column}
-        classifier = choice.any_classifier((lambda: [row.text for row in rows]) if file else None, report, named)
-    if options_column is not None and not _has_lm(classifier):
-        raise UsageError("a distilled classifier has one set of labels", hint="leave out --options-column")
-    if on is not None and not _has_lm(classifier):
-        raise UsageError("a distilled classifier has no language model to spread", hint="leave out --on")
-    added = _columns(classifier)
-    _check_columns(rows, added)
-    if _has_lm(classifier):
-        _say_fitted(classifier, f"as saved in {choice.saved}" if choice.saved else f"fitted on {choice.fit or file}")
-        rows = [rows[n] for n in classifier.order([row.text for row in rows])]
-        _say_shown(classifier)
-    if save is not None:
-        classifier.save(save)
-        say(f"saved as {save}")
-    target = None
-    if output is not None:
-        names = list(dict.fromkeys(name for row in rows for name in row.columns)) + added
-        target = Output(output, _settings(classifier, review_below), names, id_column or "id", overwrite=overwrite)
-        if target.cut:
-            say(f"{target.cut:,} bytes behind the last whole chunk were cut off: an interrupted write")
-        if target.done:
-            say(f"{len(target.done):,} rows are in {output} already and stay as they are")
-    with ExitStack() as stack:
-        pool = None
-        if on is not None and _has_lm(classifier):
-            found = stack.enter_context(cluster(on, workers, threads, searchers))
-            pool = stack.enter_context(classifying(choice, classifier, found, searchers))
-        lines = list(_run(classifier, rows, added, target, review_below, pool, json_output=json_output))
+    with nullcontext() if on is None else _cluster(choice, on, workers, threads) as found:
+        _use_threads(threads if found is None else found.threads)
+        with bars() as report:
+            report("loading the models", 0, None)
+            named = {"text_column": text_column, "pair_column": pair_column}
+            classifier = choice.any_classifier((lambda: [row.text for row in rows]) if file else None, report, named)
+        added = _columns(classifier)
+        _check(classifier, rows, added, {"--options-column": options_column, "--on": on})
+        if _has_lm(classifier):
+            source = f"as saved in {choice.saved}" if choice.saved else f"fitted on {choice.fit or file}"
+            _say_fitted(classifier, source)
+            rows = [rows[n] for n in classifier.order([row.text for row in rows])]
+            _say_shown(classifier)
+        if save is not None:
+            classifier.save(save)
+            say(f"saved as {save}")
+        target = None
+        if output is not None:
+            names = list(dict.fromkeys(name for row in rows for name in row.columns)) + added
+            settings = _settings(classifier, review_below)
+            target = _say_done(Output(output, settings, names, id_column or "id", overwrite=overwrite))
+        with _pool(choice, classifier, found, searchers) as pool:
+            lines = list(_run(classifier, rows, added, target, review_below, pool, json_output=json_output))
     if target is None and not json_output:
         table(lines, review_below)
     ending(lines, review_below)
+
+
+@contextmanager
+def _cluster(choice: Choice, on: str, workers: int | None, threads: int | None) -> Iterator[Cluster]:
+    check_cost(choice)
+    with cluster(on, workers, threads) as found:
+        yield found
+
+
+def _pool(
+    choice: Choice, classifier: ZICLClassifier | DistilledClassifier, found: Cluster | None, searchers: int
+) -> AbstractContextManager[Pool | None]:
+    if found is None or not _has_lm(classifier):
+        return nullcontext()
+    return classifying(choice, classifier, found, searchers)
+
+
+def _use_threads(count: int | None) -> None:
+    """What is fitted here is fitted as a worker would: results are the same only at equal numbers of threads."""
+    if count is not None:
+        import torch
+
+        torch.set_num_threads(count)
+
+
+def _say_done(target: Output) -> Output:
+    if target.cut:
+        say(f"{target.cut:,} bytes behind the last whole chunk were cut off: an interrupted write")
+    if target.done:
+        say(f"{len(target.done):,} rows are in {target.path} already and stay as they are")
+    return target
 
 
 def _rows(texts: list[str] | None, file: str | None, text_column: str, columns: Mapping[str, str | None]) -> list[Row]:
@@ -136,8 +169,18 @@ def _has_lm(classifier: ZICLClassifier | DistilledClassifier) -> TypeGuard[ZICLC
     return isinstance(classifier, ZICLClassifier)
 
 
-def _check_columns(rows: Sequence[Row], added: Sequence[str]) -> None:
-    """The output keeps the input's columns and adds its own: no two may have one name."""
+def _check(
+    classifier: ZICLClassifier | DistilledClassifier,
+    rows: Sequence[Row],
+    added: Sequence[str],
+    given: Mapping[str, str | None],
+) -> None:
+    """A distilled classifier has no use for some options, and the input must not have the columns of the output."""
+    unused = [name for name, value in given.items() if value is not None]
+    if unused and not _has_lm(classifier):
+        raise UsageError(
+            f"{unused[0]}: a distilled classifier has one set of labels and no language model", hint="leave it out"
+        )
     clash = sorted({name for row in rows for name in row.columns} & set(added))
     if clash:
         raise UsageError(

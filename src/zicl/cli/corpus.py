@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zicl._offline import go_offline
 from zicl.cli import _corpus_change
 from zicl.cli._corpus_summary import about, by_domain, summary
-from zicl.cli._options import JsonOption, OfflineOption, go_offline
+from zicl.cli._options import JsonOption, OfflineOption
 from zicl.cli._progress import bars, say
 from zicl.cli._spread import OnOption, ThreadsOption, WorkersOption, check_unused, cluster
 
@@ -71,10 +72,14 @@ def build(
     sources = find_sources(paths or [], by_domain(domain or []), kind=kind_of_file)
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
     corpus = None if overwrite or wanted is None else _unfinished(output, sources, options)
-    check_unused(on, workers=workers, threads=threads)
+    check_unused(on, workers=workers)
+    if threads is not None and on is None:
+        import torch
+
+        torch.set_num_threads(threads)
     with bars() as report, nullcontext() if on is None else cluster(on, workers, threads) as found:
         if corpus is None:
-            split = None if found is None else _split_on(found, splitter)
+            split = None if found is None else _split_on(found, splitter, offline=offline)
             corpus = build_corpus(sources, output, options, overwrite=overwrite, split=split, report=report)
         if wanted is not None:
             from zicl.retrieve.build import build_index
@@ -87,10 +92,10 @@ def build(
     summary(corpus.manifest, str(output))
 
 
-def _split_on(found: Cluster, splitter: str) -> SplitMany:
+def _split_on(found: Cluster, splitter: str, *, offline: bool) -> SplitMany:
     from zicl.spread.split import split_on
 
-    return split_on(found, splitter)
+    return split_on(found, splitter, offline=offline)
 
 
 def _embed_on(found: Cluster, corpus: Corpus, encoder: Encoder, *, offline: bool) -> EmbedShards:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from zicl.cli._options import OfflineOption, go_offline
+from zicl._offline import go_offline
+from zicl.cli._options import OfflineOption
 from zicl.cli._progress import bars, say
 
 if TYPE_CHECKING:

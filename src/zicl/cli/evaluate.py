@@ -15,8 +15,8 @@ from zicl.cli._experiment import ExperimentChoice
 from zicl.cli._loading import LoadingChoice
 from zicl.cli._options import JsonOption, takes
 from zicl.cli._progress import bars, say
-from zicl.cli._spread import OnOption, SearchersOption, WorkersOption, check_unused, cluster, evaluating
-from zicl.exceptions import ZICLError
+from zicl.cli._spread import OnOption, SearchersOption, WorkersOption, check_cost, check_unused, cluster, evaluating
+from zicl.exceptions import UsageError, ZICLError
 
 if TYPE_CHECKING:
     from zicl.evaluate.plan import Shard
@@ -51,11 +51,15 @@ def evaluate(
 
     part = None if shard is None else Shard.parse(shard)
     check_unused(on, workers=workers, searchers=searchers)
+    if on is not None and dry_run:
+        raise UsageError("--dry-run measures this machine, not a cluster", hint="leave out --on, and divide")
     with bars() as report, ExitStack() as stack:
         compute = None
-        if on is not None and not dry_run:
+        if on is not None:
             # The workers load the models, this process only what it plans with.
-            world, found = choice.plan(report), stack.enter_context(cluster(on, workers, choice.threads, searchers))
+            check_cost(choice)
+            world, found = choice.plan(report), stack.enter_context(cluster(on, workers, choice.threads))
+            choice.check_loading(world.experiment.lm)
             compute = stack.enter_context(evaluating(choice, world, found, searchers, report))
         else:
             world = choice.world(report)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl.cli._options import JsonOption, OfflineOption, go_offline
+from zicl._offline import go_offline
+from zicl.cli._options import JsonOption, OfflineOption
 from zicl.cli._progress import bars, say
 
 if TYPE_CHECKING:

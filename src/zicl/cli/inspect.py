@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from zicl.cli._options import Choice, JsonOption, OfflineOption, SeedOption, go_offline, takes
+from zicl._offline import go_offline
+from zicl.cli._options import Choice, JsonOption, OfflineOption, SeedOption, takes
 from zicl.cli._progress import bars
 from zicl.exceptions import UsageError
 

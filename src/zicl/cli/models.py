@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from zicl.cli._options import JsonOption, OfflineOption, go_offline
+from zicl._offline import go_offline
+from zicl.cli._options import JsonOption, OfflineOption
 from zicl.cli._progress import bars, say
 from zicl.cli._remote import TokenizerOption
 

@@ -55,7 +55,7 @@ class Compute(Protocol):
     """Where rows are computed: in this process, or on the workers of a cluster."""
 
     def manifest(self) -> dict[str, Any]:
-        """What rows will depend on; all that can be checked before the first one has been."""
+        """What rows will depend on."""
         ...
 
     def rows(self, todo: Sequence[Batch]) -> Iterator[Computed]:
@@ -71,7 +71,6 @@ class Here:
 
     def manifest(self) -> dict[str, Any]:
         """What rows will depend on."""
-        self.world.check()
         return manifest(self.world)
 
     def rows(self, todo: Sequence[Batch]) -> Iterator[Computed]:
@@ -85,7 +84,10 @@ def evaluate(
     world: World, folder: Path, *, shard: Shard | None = None, compute: Compute | None = None, report: Report = silent
 ) -> Summary:
     """Run what is missing of an experiment into a results folder."""
-    compute = compute or Here(world)
+    if compute is None:
+        # Before a folder is made. Workers check what they have loaded themselves.
+        world.check()
+        compute = Here(world)
     with locked(folder, f"another process is writing to {folder}"):
         results = Results.begin(folder, compute.manifest())
         shared = overlaps(world, folder / "overlap.json")

@@ -154,7 +154,12 @@ class HFLanguageModel:
         """
         prompt = self._trial()
         with torch.inference_mode():
-            plain = self.forward.plain(prompt)
+            try:
+                plain = self.forward.plain(prompt)
+            except (RuntimeError, MemoryError) as error:
+                if out_of_memory(error):
+                    raise too_large(self.name, error) from error
+                raise
             try:
                 alone = self.forward.packed([pack([prompt])])[0][0]
                 behind = pack([prompt], prefix_computed=True)

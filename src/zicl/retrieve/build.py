@@ -14,7 +14,7 @@ from zicl._files import empty, locked, move_in, read_json, storage_errors, write
 from zicl._progress import Report, silent
 from zicl.corpus.files import describe_files
 from zicl.corpus.store import Corpus
-from zicl.exceptions import EmptyCorpusError
+from zicl.exceptions import EmptyCorpusError, StorageError
 from zicl.retrieve import compressed, vectors
 from zicl.retrieve.compressed import COMPRESSED, STORED
 from zicl.retrieve.effort import USUAL, Effort
@@ -57,6 +57,11 @@ def build_index(
             missing = [start for start in range(0, len(rows), _SHARD) if not shard_path(partial, start).exists()]
             for done in elsewhere(missing, partial):
                 report("embedding", len(rows) - (len(missing) - done) * _SHARD, len(rows), "sentences")
+            if unseen := [start for start in missing if not shard_path(partial, start).exists()]:
+                raise StorageError(
+                    f"{len(unseen)} of {len(missing)} pieces were embedded on other machines and are not in {partial}",
+                    hint="the folder of the corpus has to be one that all machines of the cluster share",
+                )
         shards = _embed(corpus, encoder, rows, partial, known or NOTHING, report)
         report("indexing", 0, 1, chosen)
         whole = partial / "whole"

@@ -60,7 +60,7 @@ def field(place: Sequence[int | str]) -> str:
     >>> field(("body", "labels", 1, "LabelSpec", "name"))
     'labels.1.name'
     """
-    first, *rest = [*place[1:], ""][:-1] or [""]
+    first, *rest = place[1:] or [""]
     return ".".join(str(part) for part in (first, *(p for p in rest if isinstance(p, int) or p in _INNER)))[:_SHOWN]
 
 

@@ -15,9 +15,9 @@ from zicl.lm.base import LanguageModel
 from zicl.results import Result
 from zicl.retrieve.index import Index
 from zicl.retrieve.search import Elsewhere
-from zicl.spread.paths import model_path
+from zicl.spread.paths import IndexPlace, model_path
 from zicl.spread.pool import Call, Pool
-from zicl.spread.threads import use_threads
+from zicl.spread.worker import Conditions
 
 Texts = tuple[Sequence[str], Sequence[tuple[str, ...]] | None]
 
@@ -27,7 +27,7 @@ class Packed:
     """A fitted classifier as it is sent to workers: its saved files, and where corpus and model are."""
 
     files: dict[str, str]
-    corpus: str | None
+    index: IndexPlace | None
     lm: str
     depends_on: dict[str, Any]
     offline: bool
@@ -39,18 +39,18 @@ class Packed:
             saved = classifier.save(Path(folder) / "classifier")
             files = {path.name: path.read_text(encoding="utf-8") for path in sorted(saved.iterdir())}
         index = classifier.index_
-        corpus = str(index.corpus.path.resolve()) if isinstance(index, Index) else None
-        return cls(files, corpus, model_path(classifier.lm_.name), depends_on(classifier), classifier.offline)
+        place = IndexPlace.of(index) if isinstance(index, Index) else None
+        return cls(files, place, model_path(classifier.lm_.name), depends_on(classifier), classifier.offline)
 
     def unpack(self, lm: LanguageModel | None = None, searched: Elsewhere | None = None) -> ZICLClassifier:
         """The classifier, loaded anew; it must be the very same."""
-        index = None if self.corpus is None else Index.open(self.corpus, offline=self.offline)
+        index = None if self.index is None else self.index.open(searched, offline=self.offline)
         with tempfile.TemporaryDirectory() as folder:
             for name, text in self.files.items():
                 (Path(folder) / name).write_text(text, encoding="utf-8")
             found = load(
                 folder,
-                index=index.searched_by(searched) if index is not None and searched is not None else index,
+                index=index,
                 lm=lm or self.lm,
                 offline=self.offline,
             )
@@ -68,13 +68,17 @@ class ClassifyWorker:
     """Labels texts in a process of its own."""
 
     def __init__(
-        self, packed: Packed, open_lm: Callable[[], LanguageModel] | None, searched: Elsewhere | None, threads: int
+        self,
+        packed: Packed,
+        conditions: Conditions,
+        open_lm: Callable[[], LanguageModel] | None = None,
+        searched: Elsewhere | None = None,
     ) -> None:
-        self._packed, self._open_lm, self._searched, self._threads = packed, open_lm, searched, threads
+        self._packed, self._conditions, self._open_lm, self._searched = packed, conditions, open_lm, searched
 
     def ready(self) -> None:
         """Load the classifier."""
-        use_threads(self._threads)
+        self._conditions.keep()
         self._classifier = self._packed.unpack(self._open_lm and self._open_lm(), self._searched)
 
     def classify(self, texts: Texts) -> list[Result]:

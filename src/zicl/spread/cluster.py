@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import socket
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zicl.exceptions import ClusterError, ConfigError
+from zicl.spread.failure import in_short
 
 # As an address: the one that RAY_ADDRESS names; else a cluster of this machine alone, which ends with the command.
 ANY = "ray"
@@ -28,29 +28,31 @@ class Cluster:
 
 
 @contextmanager
-def connected(
-    address: str, *, workers: int | None = None, threads: int | None = None, reserved: int = 0
-) -> Iterator[Cluster]:
-    """A cluster while it is used; its workers end with the command. ``reserved`` cores are for something else."""
+def connected(address: str, *, workers: int | None = None, threads: int | None = None) -> Iterator[Cluster]:
+    """A cluster while it is used; its workers end with the command."""
     for name, value in (("--workers", workers), ("--threads", threads)):
         if value is not None and value < 1:
             raise ConfigError(f"{name} {value}: expected at least 1")
-    ray = _ray()
     named = os.environ.get("RAY_ADDRESS") if address == ANY else address
-    # One that this command starts listens on this machine only.
-    place = {"address": named} if named else {"address": "local", "_node_ip_address": "127.0.0.1"}
+    ray = _ray(alone=named is None)
     try:
-        if named:
+        if named is not None:
             _reach(named)
-        ray.init(**place, namespace="zicl", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        ray.init(
+            address=named or "local",
+            namespace="zicl",
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
         raise ClusterError(
-            f"the Ray cluster {named or address!r} was not reached: {str(error).splitlines()[0]}",
+            f"the Ray cluster {named or address!r} was not reached: {in_short(error)}",
             hint="start one with 'ray start --head --disable-usage-stats' and give its address, or use --on ray",
         ) from error
     try:
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        yield sized(nodes, workers=workers, threads=threads, reserved=reserved)
+        yield sized(nodes, workers=workers, threads=threads)
     finally:
         ray.shutdown()
 
@@ -63,46 +65,42 @@ def _reach(address: str) -> None:
             pass
 
 
-def _ray() -> Any:
-    # Read by Ray when it starts a cluster, and so set before it is imported: it must not report to anyone.
+def _ray(*, alone: bool) -> Any:
+    # Read by Ray when it is imported or starts a cluster: it must not report to anyone.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Ray would otherwise hide the GPUs from workers that asked for none, and warn of it.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if alone:
+        # On Windows and macOS Ray keeps to loopback unless told otherwise; so does the one that we start, everywhere.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
+        import ray.exceptions
     except ImportError as error:
         raise ClusterError("Ray is not installed", hint="pip install 'zicl[ray]', on every machine") from error
     return ray
 
 
-def sized(
-    nodes: Sequence[dict[str, float]], *, workers: int | None = None, threads: int | None = None, reserved: int = 0
-) -> Cluster:
-    """Workers that fit beside what is ``reserved``.
-
-    By default one a GPU, else one a machine, with as many threads as the smallest machine has cores.
+def sized(nodes: Sequence[dict[str, float]], *, workers: int | None = None, threads: int | None = None) -> Cluster:
+    """Workers that fit: one a GPU where there are any, else one a machine with all its cores, unless told otherwise.
 
     >>> sized([{"CPU": 8.0}, {"CPU": 4.0}])
     Cluster(workers=3, threads=4, gpus=0)
-    >>> sized([{"CPU": 16.0, "GPU": 4.0}], threads=2)
-    Cluster(workers=4, threads=2, gpus=1)
+    >>> sized([{"CPU": 16.0, "GPU": 4.0}, {"CPU": 64.0}])
+    Cluster(workers=4, threads=4, gpus=1)
     """
-    sizes = [(int(node.get("CPU", 0)), int(node.get("GPU", 0))) for node in nodes if node.get("CPU", 0) >= 1]
+    with_cards = [node for node in nodes if node.get("GPU", 0) >= 1]
+    sizes = [(int(node.get("CPU", 0)), int(node.get("GPU", 0))) for node in with_cards or nodes]
+    sizes = [(cores, cards) for cores, cards in sizes if cores]
     if not sizes:
         raise ClusterError("the cluster has no CPU to work on", hint="see 'ray status'")
-    cards = sum(gpus for _, gpus in sizes)
-    most = max(cores for cores, _ in sizes)
-    chosen = threads or max(1, min(cores // gpus if cards else cores for cores, gpus in sizes if gpus or not cards))
-    if chosen > most:
+    chosen = threads or max(1, min(cores // max(1, cards) for cores, cards in sizes))
+    fitting = sum(min(cores // chosen, cards) if with_cards else cores // chosen for cores, cards in sizes)
+    wanted = workers or max(1, fitting)
+    if wanted > fitting:
         raise ConfigError(
-            f"a worker with {chosen} threads fits no machine of the cluster: the largest has {most} cores",
-            hint=f"--threads {most} or fewer",
+            f"{wanted} workers with {chosen} threads{' and a GPU' if with_cards else ''} each do not fit the cluster: "
+            f"it has room for {fitting}",
+            hint="ask for fewer with --workers, for smaller ones with --threads, or add machines",
         )
-    fitting = cards or sum(cores // chosen for cores, _ in sizes) - math.ceil(reserved / chosen)
-    if (workers or max(1, fitting)) * chosen + reserved > sum(cores for cores, _ in sizes):
-        raise ConfigError(
-            f"{workers or 1} workers of {chosen} threads and {reserved} searchers are more than the cluster's "
-            f"{sum(cores for cores, _ in sizes)} cores",
-            hint="ask for fewer, or add machines to the cluster",
-        )
-    return Cluster(workers or max(1, fitting), chosen, gpus=1 if cards else 0)
+    return Cluster(wanted, chosen, gpus=1 if with_cards else 0)

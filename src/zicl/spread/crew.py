@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 
+from zicl.exceptions import ClusterError
 from zicl.spread.cluster import Cluster
+from zicl.spread.failure import in_short, own_error
 from zicl.spread.pool import Call, WorkerLostError
+
+# After so long without a word from any worker, it is said that the cluster may have no room for them.
+_PATIENCE = 60.0
 
 
 class RayCrew:
     """Workers of one class, made with the same arguments, on whichever machines have room for them.
 
-    The class has a method ``ready()`` that loads, and one for each call, with its argument.
+    The class stores its arguments, has a method ``ready()`` that loads, and one for each call, with its argument.
     """
 
-    def __init__(self, worker: type, arguments: Sequence[Any], cluster: Cluster) -> None:
+    def __init__(self, worker: type, arguments: Sequence[Any], cluster: Cluster, notice: Callable[[str], None]) -> None:
         self._arguments = [ray.put(argument) for argument in arguments]
+        self._notice, self._heard = notice, False
         self._class: Any = ray.remote(worker).options(
             num_cpus=cluster.threads,
             num_gpus=cluster.gpus,
@@ -43,16 +49,28 @@ class RayCrew:
 
     def first(self, futures: Sequence[Any]) -> Any:
         """Waits until one is there."""
-        return ray.wait(list(futures), num_returns=1)[0][0]
+        while not (done := ray.wait(list(futures), num_returns=1, timeout=_PATIENCE)[0]):
+            if not self._heard:
+                self._notice("no worker has answered yet: the cluster may have no room for one; see 'ray status'")
+                self._heard = True
+        self._heard = True
+        return done[0]
 
     def result(self, future: Any) -> Any:
         """The answer, or the error that the worker raised."""
         try:
             return ray.get(future)
         except RayTaskError as error:
-            raise error.cause from None
+            raise own_error(error) from error
+        except RayActorError as error:
+            if getattr(error, "actor_init_failed", False):
+                raise ClusterError(
+                    f"a worker could not be started: {in_short(error)}",
+                    hint="the same Python and the same zicl have to be on all machines",
+                ) from error
+            raise WorkerLostError(in_short(error)) from error
         except RayError as error:
-            raise WorkerLostError(str(error).strip().splitlines()[0]) from error
+            raise WorkerLostError(in_short(error)) from error
 
     def dismiss(self, worker: Any) -> None:
         """End an actor at once."""

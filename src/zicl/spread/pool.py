@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -12,6 +13,8 @@ from zicl.exceptions import ClusterError
 
 # As many workers may be lost over one job before it, and not a machine, is held to be the reason.
 _TRIES = 3
+# Of answers that are wanted in order, so many a worker may be there before their turn.
+_EARLY = 4
 # Among so many waiting jobs a worker looks for one of its own.
 _AHEAD = 64
 
@@ -83,20 +86,22 @@ class Pool:
         return next(answer for _, answer in self.run([call]))
 
     def in_order(self, calls: Iterable[Call]) -> Iterator[Any]:
-        """The answers in the order of the calls."""
-        early: dict[int, Any] = {}
-        due = 0
-        for number, answer in self.run(calls):
+        """The answers in the order of the calls. Only some are begun before an earlier one is there."""
+        early, given = dict[int, Any](), Counter[str]()
+        for number, answer in self.run(calls, before=lambda: given["answers"] + _EARLY * self._size):
             early[number] = answer
-            while due in early:
-                yield early.pop(due)
-                due += 1
+            while given["answers"] in early:
+                given["answers"] += 1
+                yield early.pop(given["answers"] - 1)
 
-    def run(self, calls: Iterable[Call]) -> Iterator[tuple[int, Any]]:
-        """The number and the answer of every call, as they come. Calls are drawn as workers become idle."""
+    def run(self, calls: Iterable[Call], before: Callable[[], float] = lambda: inf) -> Iterator[tuple[int, Any]]:
+        """The number and the answer of every call, as they come. Calls are drawn as workers become idle.
+
+        No call is begun unless its number is below ``before()``.
+        """
         waiting, losses = _Waiting(calls), Counter[int]()
         while True:
-            while self._idle and (found := waiting.take(self._idle[0][0], self._size)):
+            while self._idle and (found := waiting.take(self._idle[0][0], self._size, before())):
                 place, worker = self._idle.pop(0)
                 self._busy[self._crew.start(worker, found[1])] = place, worker, *found
             if not self._busy and waiting.is_empty():
@@ -146,6 +151,7 @@ class Pool:
                 ) from lost
             self._hire(place)
         else:
+            self._lost_loading = 0
             self._idle.append((place, worker))
 
 
@@ -163,12 +169,13 @@ class _Waiting:
     def put_back(self, number: int, call: Call) -> None:
         self._ahead.appendleft((number, call))
 
-    def take(self, place: int, places: int) -> tuple[int, Call] | None:
+    def take(self, place: int, places: int, before: float) -> tuple[int, Call] | None:
         self._look(_AHEAD)
-        if not self._ahead:
+        open_to_it = [n for n, (number, _) in enumerate(self._ahead) if number < before]
+        if not open_to_it:
             return None
-        own = (n for n, (_, call) in enumerate(self._ahead) if call.home is not None and call.home % places == place)
-        chosen = next(own, 0)
+        homes = ((n, self._ahead[n][1].home) for n in open_to_it)
+        chosen = next((n for n, home in homes if home is not None and home % places == place), open_to_it[0])
         found = self._ahead[chosen]
         del self._ahead[chosen]
         return found

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 # A task takes so much text; a window of so many tasks is read ahead, which is what the driver holds of the text.
-_TASK_CHARACTERS, _WINDOW = 1 << 20, 64
+TASK_CHARACTERS, _WINDOW = 1 << 20, 64
 
 
-def windows(
-    texts: Iterable[str], characters: int = _TASK_CHARACTERS, tasks: int = _WINDOW
-) -> Iterator[list[list[str]]]:
+def windows(texts: Iterable[str], characters: int = TASK_CHARACTERS, tasks: int = _WINDOW) -> Iterator[list[list[str]]]:
     """Texts in groups of at least so many characters, and so many groups to a window.
 
     >>> list(windows(["aa", "b", "c", "dd"], characters=2, tasks=2))
