@@ -12,6 +12,7 @@ import pytest
 
 from tests.server.llama_server import llama_server
 from tests.server.weights import float32, quantised
+from zicl._random import rng
 from zicl.demos.prompt import Demonstration, PromptBuilder
 from zicl.demos.template import get_template
 from zicl.examples import reviews
@@ -26,12 +27,16 @@ FILES = {"quantised": (quantised, 48, 0.99), "float32": (float32, 50, 0.999)}
 
 
 def real_prompts(lm, inference):
-    """Film-review lines as demonstrations and inputs; few and short, for the server sorts its vocabulary per token."""
+    """Film-review lines as demonstrations, with synonyms of drawn labels as Z-ICL has them, and inputs.
+
+    Few and short, for the server sorts its vocabulary per token.
+    """
     texts = [text for text, _ in reviews("rotten_tomatoes", offline=True) if len(text) < 60]
     builder = PromptBuilder(lm.tokenizer, get_template("review"), inference, context=lm.context, bos=lm.adds_bos)
     for number in range(COUNT):
         chosen = texts[7 * number : 7 * number + 3]
-        demos = [Demonstration(text, words) for text, words in zip(chosen, ("good", "bad"), strict=False)]
+        drawn = rng(100, str(number), "labels").choice(["bad", "good"], size=2).tolist()
+        demos = [Demonstration(text, words) for text, words in zip(chosen[:2], drawn, strict=True)]
         yield builder.build(chosen[2], demos, WORDS)
 
 
