@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.cluster.conftest import files, once, started, zicl
+from tests.lm.http.server import VLLM
 
 pytestmark = pytest.mark.cluster
 
@@ -87,3 +88,18 @@ def test_rows_are_the_same_when_the_program_is_killed(given, alone, cluster, tmp
     assert 4 <= batches(tmp_path / "results") < batches(alone)
     zicl(*command, log=tmp_path / "log")
     assert files(tmp_path / "results") == files(alone)
+
+
+def test_workers_can_ask_one_inference_server(given, cluster, tmp_path):
+    server = VLLM()
+    try:
+        command = ("evaluate", *given, "--lm", server.spec, "--k", 2)
+        zicl(*command, "-o", tmp_path / "spread", "--on", cluster.address, "--workers", 2, log=tmp_path / "log")
+        asked = server.count("/v1/completions")
+        assert asked > 40
+        # Answers are remembered by what was asked: the same questions are not asked again.
+        zicl(*command, "-o", tmp_path / "alone", log=tmp_path / "log")
+        assert server.count("/v1/completions") - asked < 10
+    finally:
+        server.close()
+    assert files(tmp_path / "spread") == files(tmp_path / "alone")

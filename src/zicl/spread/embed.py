@@ -66,7 +66,6 @@ def embed_on(cluster: Cluster, corpus: Corpus, encoder: Encoder, *, offline: boo
                 compute=ray.data.ActorPoolStrategy(size=min(cluster.workers, len(items))),
                 num_cpus=cluster.threads,
                 num_gpus=cluster.gpus or None,
-                scheduling_strategy="SPREAD",
             )
             for done, _ in enumerate(shards.iter_batches(batch_size=1), start=1):
                 yield done
