@@ -4,7 +4,7 @@ import pytest
 
 from zicl.exceptions import ClusterError, ServerError, TextError
 from zicl.spread.failure import in_short, own_error
-from zicl.spread.same import check_versions, versions
+from zicl.spread.same import check_versions, decisive
 
 
 class WrappedError(Exception):
@@ -34,6 +34,6 @@ def test_errors_survive_the_way_from_a_worker(error):
 
 
 def test_other_versions_are_named():
-    check_versions(versions())
+    check_versions(decisive())
     with pytest.raises(ClusterError, match=r"torch 1\.0"):
-        check_versions({**versions(), "torch": "1.0"})
+        check_versions({**decisive(), "torch": "1.0"})

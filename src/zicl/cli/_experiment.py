@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zicl._offline import go_offline
+from zicl._threads import use_threads
 from zicl.cli._options import OfflineOption
 from zicl.cli._remote import RemoteChoice
 from zicl.exceptions import UsageError
@@ -79,10 +80,7 @@ class DataChoice(RemoteChoice):
         """What has to be set before anything is loaded."""
         if self.offline:
             go_offline()
-        if self.threads is not None:
-            import torch
-
-            torch.set_num_threads(self.threads)
+        use_threads(self.threads)
 
 
 @dataclass(frozen=True)

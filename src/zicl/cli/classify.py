@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 import typer
 
+from zicl._threads import use_threads
 from zicl.cli._classified import Line, ending, table
 from zicl.cli._options import Choice, JsonOption, takes
 from zicl.cli._progress import bars, pace, say
@@ -85,7 +86,8 @@ def classify(
     rows = _rows(texts, file, text_column, columns)
     say(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     with nullcontext() if on is None else _cluster(choice, on, workers, threads) as found:
-        _use_threads(threads if found is None else found.threads)
+        # What is fitted here is fitted as a worker would.
+        use_threads(threads if found is None else found.threads)
         with bars() as report:
             report("loading the models", 0, None)
             named = {"text_column": text_column, "pair_column": pair_column}
@@ -125,14 +127,6 @@ def _pool(
     if found is None or not _has_lm(classifier):
         return nullcontext()
     return classifying(choice, classifier, found, searchers)
-
-
-def _use_threads(count: int | None) -> None:
-    """What is fitted here is fitted as a worker would: results are the same only at equal numbers of threads."""
-    if count is not None:
-        import torch
-
-        torch.set_num_threads(count)
 
 
 def _say_done(target: Output) -> Output:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zicl._offline import go_offline
+from zicl._threads import use_threads
 from zicl.cli import _corpus_change
 from zicl.cli._corpus_summary import about, by_domain, summary
 from zicl.cli._options import JsonOption, OfflineOption
@@ -73,10 +74,8 @@ def build(
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
     corpus = None if overwrite or wanted is None else _unfinished(output, sources, options)
     check_unused(on, workers=workers)
-    if threads is not None and on is None:
-        import torch
-
-        torch.set_num_threads(threads)
+    if on is None:
+        use_threads(threads)
     with bars() as report, nullcontext() if on is None else cluster(on, workers, threads) as found:
         if corpus is None:
             split = None if found is None else _split_on(found, splitter, offline=offline)

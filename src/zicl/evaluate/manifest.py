@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from zicl import __version__
+from zicl._versions import versions
 from zicl.evaluate.examples import data_hash
 from zicl.evaluate.plan import Cell, cells
 from zicl.evaluate.store import FORMAT
@@ -43,7 +43,7 @@ def fingerprint(world: World) -> dict[str, Any]:
         "encoder": world.encoder.identity if world.needs("embeds") else None,
         "dtype": scoring.dtype,
         "device": None if lm is None else str(getattr(getattr(lm, "forward", None), "device", scoring.device)),
-        "versions": {"zicl": __version__, **{name: _version(name) for name in _LIBRARIES}},
+        "versions": {"zicl": __version__, **versions(_LIBRARIES)},
     }
 
 
@@ -98,10 +98,3 @@ def _without_folder(name: str) -> str:
     prefix, colon, rest = name.rpartition(":") if name.startswith("gguf:") else ("", "", name)
     local = prefix or Path(rest).expanduser().exists()
     return f"{prefix}{colon}{Path(rest).name}" if local else name
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"

@@ -105,6 +105,7 @@ def check_device(device: str | int) -> None:
     try:
         there = torch.empty(1, device=device).device.type != "meta"
         why = "it holds no numbers"
+    # What torch raises for a device, by its kind: a name or number there is not, a build without CUDA, no such backend.
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         there, why = False, (str(error).splitlines() or [type(error).__name__])[0]
     if not there:

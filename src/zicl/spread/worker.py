@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from zicl._offline import go_offline
-from zicl.spread.same import check_versions, versions
+from zicl._threads import use_threads
+from zicl.spread.same import check_versions, decisive
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Conditions:
 
     threads: int
     offline: bool = False
-    versions: Mapping[str, str] = field(default_factory=versions)
+    versions: Mapping[str, str] = field(default_factory=decisive)
 
     def keep(self) -> None:
         """Set this process up; results are the same, byte for byte, only at equal numbers of threads."""
@@ -23,12 +24,3 @@ class Conditions:
             go_offline()
         check_versions(self.versions)
         use_threads(self.threads)
-
-
-def use_threads(count: int) -> None:
-    """Compute with so many threads in this process."""
-    import faiss
-    import torch
-
-    torch.set_num_threads(count)
-    faiss.omp_set_num_threads(count)
