@@ -165,3 +165,12 @@ class ClusterError(ZICLError):
 
 class StorageError(ZICLError):
     """Writing failed: full disk, read-only folder, or a target that exists."""
+
+
+def first_line(error: BaseException) -> str:
+    r"""What another library's error says first, for a message of ours; its kind where it says nothing.
+
+    >>> first_line(OSError("no such file\nat all")), first_line(KeyError())
+    ('no such file', 'KeyError')
+    """
+    return (str(error).splitlines() or [type(error).__name__])[0]

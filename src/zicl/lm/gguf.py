@@ -8,7 +8,7 @@ from typing import Any
 from zicl._files import file_hash, home, read_json, write_json, writing
 from zicl._progress import Report, silent
 from zicl._quiet import quiet
-from zicl.exceptions import ModelError, ModelNotFoundError
+from zicl.exceptions import ModelError, ModelNotFoundError, first_line
 
 NOTE = "zicl.json"
 
@@ -40,7 +40,7 @@ def convert(path: Path, folder: Path) -> None:
             tokenizer = AutoTokenizer.from_pretrained(**place)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise ModelError(
-            f"{path.name} could not be read: {str(error).splitlines()[0]}",
+            f"{path.name} could not be read: {first_line(error)}",
             hint="transformers reads the GGUF files of most Llama, Qwen, Gemma and GPT-2 models; use the "
             "original weights (hf:…) for others",
         ) from error

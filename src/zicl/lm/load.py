@@ -11,7 +11,7 @@ from zicl._files import file_hash
 from zicl._progress import Report, silent
 from zicl._quiet import quiet
 from zicl.catalog import catalog, find_asset
-from zicl.exceptions import ModelError, ModelNotFoundError, OfflineError
+from zicl.exceptions import ModelError, ModelNotFoundError, OfflineError, first_line
 from zicl.lm.base import LanguageModel
 from zicl.lm.gguf import converted, read_note
 from zicl.lm.hf import HFLanguageModel
@@ -128,7 +128,7 @@ def _load_model(spec: str, place: str, options: dict[str, Any], *, offline: bool
     except (OSError, ValueError, KeyError) as error:
         if "device_map" in options and isinstance(error, ValueError):
             raise ModelError(
-                f"{spec} cannot be placed as it was asked for: {_first_line(error)}",
+                f"{spec} cannot be placed as it was asked for: {first_line(error)}",
                 hint="map:auto finds a place for every part; int8 weights lie on CUDA devices only",
             ) from error
         raise _not_loaded(spec, error, offline) from error
@@ -166,17 +166,13 @@ def _load_tokenizer(spec: str, place: str, options: dict[str, Any]) -> Any:
 
 
 def _not_loaded(spec: str, error: Exception, offline: bool) -> ModelError:
-    first = _first_line(error)
+    first = first_line(error)
     if offline:
         return OfflineError(f"{spec} is not on this machine: {first}", hint="run once without --offline to fetch it")
     return ModelNotFoundError(
         f"the language model {spec!r} could not be loaded: {first}",
         hint="check the name and the network; zicl models list shows what needs no hub",
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _identity(revision: str, tokenizer: Any) -> str:

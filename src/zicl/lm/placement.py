@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from zicl.exceptions import ConfigError, ModelError
+from zicl.exceptions import ConfigError, ModelError, first_line
 
 if TYPE_CHECKING:
     import torch
@@ -107,7 +107,7 @@ def check_device(device: str | int) -> None:
         why = "it holds no numbers"
     # What torch raises for a device, by its kind: a name or number there is not, a build without CUDA, no such backend.
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        there, why = False, (str(error).splitlines() or [type(error).__name__])[0]
+        there, why = False, first_line(error)
     if not there:
         raise ConfigError(
             f"the device {device!r} cannot be used here: {why}",

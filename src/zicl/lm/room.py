@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-from zicl.exceptions import ModelError
+from zicl.exceptions import ModelError, first_line
 
 _LOG = logging.getLogger("zicl")
 # What CUDA, cuBLAS, MPS and PyTorch's CPU allocator say; only the first two have an exception of their own.
@@ -102,7 +102,7 @@ class Room:
 def too_large(name: str, error: BaseException) -> ModelError:
     """The error for weights that do not fit."""
     return ModelError(
-        f"the weights of {name} do not fit into the memory: {_first_line(error)}",
+        f"the weights of {name} do not fit into the memory: {first_line(error)}",
         hint="smaller numbers (dtype bfloat16 or int8), or spread over devices, memory and disk (device map:auto)",
     )
 
@@ -124,11 +124,7 @@ def _tried(compute: Callable[[list[int]], T], batch: list[int]) -> tuple[tuple[T
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
-        return None, _first_line(error)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        return None, first_line(error)
 
 
 def _give_back() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from zicl._quiet import quiet
 from zicl.catalog import find_asset
-from zicl.exceptions import ModelNotFoundError, OfflineError
+from zicl.exceptions import ModelNotFoundError, OfflineError, first_line
 from zicl.pair import plain
 
 Vectors = NDArray[np.float32]
@@ -110,7 +110,7 @@ def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: 
                 f"the encoder {name!r} is not on this machine", hint="run once without --offline"
             ) from error
         raise ModelNotFoundError(
-            f"the encoder {name!r} could not be loaded: {str(error).splitlines()[0]}",
+            f"the encoder {name!r} could not be loaded: {first_line(error)}",
             hint="name a catalog model (zicl models list), a folder, or the id of a sentence-transformers model",
         ) from error
     return SentenceEncoder(model, name)
