@@ -57,6 +57,20 @@ def test_every_raw_score_is_stored(beyond, tmp_path):
     assert all(check.agrees for check in verify(beyond, Results.open(tmp_path / "r"), sample=30))
 
 
+def test_the_preset_is_z_icl_and_the_encoders_opinion(tasks, lm, index, tmp_path):
+    changes = {"methods": ["z-icl", "z-icl+"], "seeds": [100], "inferences": ["channel"]}
+    evaluate(World(make_experiment(tasks, **changes), lm=lm, index=index), tmp_path / "r")
+    rows = Results.open(tmp_path / "r").table().to_pylist()
+    plain = {row["example"]: row for row in rows if row["method"] == "z-icl"}
+    plus = [row for row in rows if row["method"] == "z-icl+"]
+    assert len(plain) == len(plus) > 0
+    for row in plus:
+        own = plain[row["example"]]
+        assert row["log_likelihoods"] == pytest.approx(own["log_likelihoods"], abs=1e-4)
+        assert (row["demos"], row["prompt_hash"]) == (own["demos"], own["prompt_hash"])
+        assert len(row["terms"]) == 2
+
+
 def test_a_second_run_computes_nothing_and_other_examples_make_other_clusters(beyond, tasks, lm, index, tmp_path):
     evaluate(beyond, tmp_path / "r")
     assert evaluate(beyond, tmp_path / "r").computed == 0

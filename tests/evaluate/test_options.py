@@ -232,7 +232,7 @@ def test_which_methods_draw_anything():
     assert Method(**NEAREST, **fixed, corpus_share=0.5).seeded
     assert Method(retrieval={"method": "diverse"}, **fixed).seeded
     assert [name for name, method in METHODS.items() if method.seeded] == [
-        "random-inputs", "naive", "z-icl", "icl-gold", "icl-random", "nearest-icl-random", "logistic",
+        "random-inputs", "naive", "z-icl", "z-icl+", "icl-gold", "icl-random", "nearest-icl-random", "logistic",
     ]  # fmt: skip
 
 

@@ -114,6 +114,23 @@ def test_what_was_learned_from_texts_holds_for_the_servers_own_settings_alone(se
         assert changed["settings"]["calibration"] == "none"
 
 
+def test_a_method_brings_the_encoders_opinion_and_takes_it_away(client, classifier, served_index, lm):
+    three, ask = Retrieval(k=3), {"text": TEXTS[0]}
+    plus = ZICLClassifier(served_index, ["terrible", "great"], lm, method="z-icl+", retrieval=three).fit()
+    asked_for = client.post("/v1/classify", json={**ask, "method": "z-icl+"}).json()["results"][0]
+    same(asked_for, plus.classify([TEXTS[0]])[0])
+    with asked(plus) as client:
+        same(client.post("/v1/classify", json=ask).json()["results"][0], plus.classify([TEXTS[0]])[0])
+        paper = client.post("/v1/classify", json={**ask, "method": "z-icl"}).json()["results"][0]
+        same(paper, classifier.classify([TEXTS[0]])[0])
+    # Who starts a server with it has it with every method.
+    both = ZICLClassifier(served_index, ["terrible", "great"], lm, retrieval=three, scoring=Scoring(encoder=True)).fit()
+    with asked(both) as client:
+        naive = client.post("/v1/classify", json={**ask, "method": "naive"}).json()["results"][0]
+        own = both.set_params(method="naive").fit().classify([TEXTS[0]])[0]
+        same(naive, own)
+
+
 def test_an_explanation_tells_all_but_where_files_are(client, classifier):
     answer = client.post("/v1/classify", json={"text": TEXTS[0], "explain": True}).json()["results"][0]["explanation"]
     library = classifier.explain(TEXTS[0]).to_dict()

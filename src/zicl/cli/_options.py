@@ -34,7 +34,9 @@ SynonymsOption = Annotated[list[str] | None, typer.Option("--synonyms", help="LA
 LMOption = Annotated[
     str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder, gguf:FILE or http://HOST/v1#ID. [smollm2-135m]")
 ]
-MethodOption = Annotated[str | None, typer.Option("--method", help="z-icl, naive, random-inputs or no-demos. [z-icl]")]
+MethodOption = Annotated[
+    str | None, typer.Option("--method", help="z-icl, z-icl+, naive, random-inputs or no-demos. [z-icl]")
+]
 RetrievalOption = Annotated[
     str | None,
     typer.Option("--retrieval", help="physical, nearest, diverse, random or domain-random; the method's by default."),

@@ -138,6 +138,7 @@ METHODS: Mapping[str, Method] = {
     "random-inputs": _zero_shot("Random inputs", "random-inputs"),
     "naive": _zero_shot("Naive Z-ICL", "naive"),
     "z-icl": _zero_shot("Z-ICL", "z-icl"),
+    "z-icl+": _zero_shot("Z-ICL+", "z-icl+"),
     "icl-gold": _icl("ICL-gold", "gold", "random"),
     "icl-random": _icl("ICL-random", "random", "random"),
     "nearest-icl-gold": _icl("Nearest ICL-gold", "gold", "nearest"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 # In this order for good: a method that moved would change its looks. New ones go to the end.
 _METHODS = (
     "z-icl", "no-demos", "naive", "random-inputs", "icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random",
-    "logistic", "instruction", "diverse", "domain-random", "inputs-only",
+    "logistic", "instruction", "diverse", "domain-random", "inputs-only", "z-icl+",
 )  # fmt: skip
 # The colours of Okabe and Ito, which the colour-blind can tell apart, without the yellow, which paper swallows.
 _COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")

@@ -107,16 +107,19 @@ class Configurations:
         """The base with what is wanted over it; what it learned from texts holds for itself alone and is left out."""
         own, preset = Settings(**self.base.settings_), get_method(wanted.method or self.base.method)
         retrieval = own.retrieval.model_copy(update={"share": 1, "include_fit_texts": False})
-        labelling, calibration = own.labelling, own.calibration
+        labelling, scoring, calibration = own.labelling, own.scoring, own.calibration
         if wanted.method is not None:
             k = preset.retrieval.k and (own.retrieval.k or preset.retrieval.k)
             retrieval = retrieval.model_copy(update={"method": preset.retrieval.method, "k": k})
             labelling = labelling.model_copy(update={"words": preset.labelling.words})
+            if scoring.encoder == get_method(self.base.method).scoring.encoder:
+                # It came with the server's method, not from who started it.
+                scoring = scoring.model_copy(update={"encoder": preset.scoring.encoder})
         if wanted.k is not None:
             retrieval = retrieval.model_copy(update={"k": wanted.k})
         if learns_priors(calibration) or calibration.priors is not None:
             calibration = Calibration()
-        prompt, scoring = self.base.prompt or PromptSettings(), own.scoring
+        prompt = self.base.prompt or PromptSettings()
         if wanted.template is not None:
             prompt = prompt.model_copy(update={"template": wanted.template})
         if wanted.inference is not None:

@@ -1,6 +1,7 @@
 // Settings: method, numbers, and the link that keeps them.
 
 const METHODS = {
+  "z-icl+": ["Z-ICL+", "and the encoder's opinion"],
   "z-icl": ["Z-ICL", "neighbours, synonyms"],
   naive: ["Naive", "nearest, with labels"],
   "random-inputs": ["Random inputs", "any, with labels"],
