@@ -14,16 +14,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 COST = "z-icl"
 # The terms of the methods that ask everything, in their order, and which of them are joined.
 JOINED, TERMS = {"joined": "", "joined-8": ", shared by 8"}, ("channel", "direct", "encoder")
-SUBSETS = (("direct",), ("channel", "direct"), ("channel", "encoder"), TERMS)
+SUBSETS = (("encoder",), ("direct",), ("channel", "direct"), ("channel", "encoder"), TERMS)
+# z-icl+ put together from stored scores: z-icl's, and those of the control that compares with the same phrases.
+PLUS = {"cosine-descriptions": "descriptions", "cosine-words": "label words"}
 
 
 def main() -> None:
@@ -33,6 +37,8 @@ def main() -> None:
     parser.add_argument("--count", type=Path, help="an experiment: count its forward tokens instead")
     parser.add_argument("--data", type=Path, help="the folder of its data")
     arguments = parser.parse_args()
+    if bool(arguments.count) != bool(arguments.data):
+        parser.error("--count and --data go together")
     if arguments.count:
         tokens = count(arguments.count, arguments.data)
         (arguments.results[0] / "tokens.json").write_text(json.dumps(tokens, indent=1) + "\n")
@@ -77,8 +83,11 @@ class Variant(NamedTuple):
 def table(folders: Sequence[Path], base_name: str, task: str | None = None) -> str:
     """The table for people, on all tasks of the base or on one. Columns with nothing in them are left out."""
     from zicl.report.bootstrap import Bootstrap, pair
+    from zicl.report.collect import collect
 
-    every = {variant.name: variant for variant in variants(folders)}
+    found = collect(folders)
+    print("\n".join(found.notes), file=sys.stderr)
+    every = {variant.name: variant for variant in variants(found, read_counts(folders))}
     base, cost = every[base_name], every[COST].tokens
     tasks, bootstrap, lines = sorted(base.cells) if task is None else [task], Bootstrap(), []
     for variant in every.values():
@@ -87,12 +96,16 @@ def table(folders: Sequence[Path], base_name: str, task: str | None = None) -> s
             continue
         pairs = [each for task in cells if (each := pair(cells[task], base.cells[task]))]
         estimate = bootstrap.compare(pairs) if pairs else None
-        told = "–" if estimate is None else f"{estimate.estimate:+.1f} [{estimate.low:+.1f}, {estimate.high:+.1f}]"
+        told = (
+            "–"
+            if estimate is None or variant is base
+            else f"{estimate.estimate:+.1f} [{estimate.low:+.1f}, {estimate.high:+.1f}]"
+        )
         shown = [f"{accuracy(cells[task]):.1f}" if task in cells else "–" for task in tasks]
         mean = f"{sum(map(accuracy, cells.values())) / len(cells):.1f}"
-        times = [variant.tokens[task] / cost[task] for task in cells if variant.tokens.get(task) and cost.get(task)]
+        times = [variant.tokens[task] / cost[task] for task in cells if task in variant.tokens and task in cost]
         ratio = f"{sum(times) / len(times):.2f}" if times else "–"
-        lines.append([variant.title, *shown, mean, told, *under_other_shares(cells), ratio])
+        lines.append([variant.title, *shown, mean, told, *under_other_shares(found, cells), ratio])
     header = [
         "",
         *tasks,
@@ -109,7 +122,9 @@ def table(folders: Sequence[Path], base_name: str, task: str | None = None) -> s
 
 def points(folder: Path, names: Iterable[str]) -> dict[str, tuple[float, float]]:
     """Forward tokens an input and accuracy of methods and their calibrated variants, averaged over tasks."""
-    every = {variant.name: variant for variant in variants([folder])}
+    from zicl.report.collect import collect
+
+    every = {variant.name: variant for variant in variants(collect([folder]), read_counts([folder]))}
     chosen = [every[f"{name}{more}"] for name in names for more in ("", ", batch")]
     return {
         each.name: (
@@ -125,23 +140,27 @@ def accuracy(cell: Any) -> float:
     return float(sum(run.score("accuracy") for run in cell.runs) / len(cell.runs))
 
 
-def under_other_shares(cells: dict[str, Any]) -> list[str]:
+def read_counts(folders: Iterable[Path]) -> dict[str, float]:
+    """Forward tokens by cell, of all folders that have them."""
+    paths = [folder / "tokens.json" for folder in folders]
+    return {key: tokens for path in paths if path.exists() for key, tokens in json.loads(path.read_text()).items()}
+
+
+def under_other_shares(found: Any, cells: dict[str, Any]) -> list[str]:
     """The mean accuracy on rows drawn with other shares of the labels."""
     from zicl.report.imbalance import PATTERNS, resampled
 
-    found = resampled(SimpleNamespace(cells=cells))  # type: ignore[arg-type]
-    by_pattern = [[each.accuracy for each in found if each.pattern == pattern] for pattern in PATTERNS]
+    drawn = resampled(replace(found, cells={cell.key: cell for cell in cells.values()}))
+    by_pattern = [[each.accuracy for each in drawn if each.pattern == pattern] for pattern in PATTERNS]
     return [f"{sum(values) / len(values):.1f}" if len(values) == len(cells) else "–" for values in by_pattern]
 
 
-def variants(folders: Sequence[Path]) -> Iterator[Variant]:
+def variants(found: Any, counted: dict[str, float]) -> Iterator[Variant]:
     """Every method as it was run and with batch calibration, and of the joined ones some of their terms too."""
     from zicl.report.calibrate import calibrated
-    from zicl.report.collect import collect
 
-    found, counted = collect(folders), {}
-    for folder in folders:
-        counted |= json.loads((folder / "tokens.json").read_text()) if (folder / "tokens.json").exists() else {}
+    if len({(key.model, key.template) for key in found.cells}) > 1:
+        raise SystemExit("these results are of several models or templates, which cannot stand in one table")
     batch = calibrated(found, every=True)
     for method, inference in dict.fromkeys((key.method, key.inference) for key in found.cells):
 
@@ -159,14 +178,45 @@ def variants(folders: Sequence[Path]) -> Iterator[Variant]:
         ways = ("channel", "direct") if inference == "both" else (inference,)
         asked = ", direct" if inference == "direct" else ""
         for cells, more in sources:
-            if method not in JOINED:
+            if method in JOINED:
+                yield from subsets(method, cells, more, counted)
+            else:
                 tokens = forward_tokens(counted, method, ways)
                 yield Variant(f"{method}{asked}{more}", f"{kind.title}{asked}{more}", cells, tokens)
-                continue
-            for names in SUBSETS:
-                own = {task: only(cell, names, calibrate=bool(more)) for task, cell in cells.items()}
-                title = f"{' + '.join(names)}{JOINED[method]}{more}"
-                yield Variant(title, title, own, forward_tokens(counted, method, names))
+        if (method, inference) == (COST, "channel"):
+            yield from joined_with_controls(found, before, forward_tokens(counted, method, ways))
+
+
+def subsets(method: str, cells: dict[str, Any], more: str, counted: dict[str, float]) -> Iterator[Variant]:
+    """Some of the terms of a method that asked for all; the encoder alone is the same for all such methods."""
+    for names in SUBSETS:
+        alone = names == ("encoder",)
+        if alone and JOINED[method]:
+            continue
+        own = {task: only(cell, names, calibrate=bool(more)) for task, cell in cells.items()}
+        title = f"{' + '.join(names)}{' alone' if alone else ''}{JOINED[method]}{more}"
+        tokens = dict.fromkeys(own, 0.0) if alone else forward_tokens(counted, method, names)
+        yield Variant(title, title, own, tokens)
+
+
+def joined_with_controls(found: Any, cells: dict[str, Any], tokens: dict[str, float]) -> Iterator[Variant]:
+    """z-icl's stored scores with a control's cosines: what z-icl+ gives for labels with and without descriptions."""
+    from zicl.calibrate.scores import joined
+    from zicl.opinion import SCALE
+
+    for control, phrases in PLUS.items():
+        beside = {key.task: cell for key, cell in found.cells.items() if key.method == control}
+        own = {}
+        for task in cells.keys() & beside.keys():
+            (cosines,) = beside[task].runs
+            runs = []
+            for run in cells[task].runs:
+                terms = np.concatenate([run.terms, SCALE * cosines.terms])
+                scores = joined(terms)
+                runs.append(replace(run, terms=terms, scores=scores, predicted=scores.argmax(axis=1)))
+            own[task] = replace(cells[task], runs=tuple(runs))
+        if own:
+            yield Variant(f"plus {control}", f"Z-ICL + cosine to {phrases}", own, tokens)
 
 
 def forward_tokens(counted: dict[str, float], method: str, inferences: Iterable[str]) -> dict[str, float]:

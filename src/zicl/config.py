@@ -161,7 +161,7 @@ GROUPS: dict[str, type[BaseModel]] = {
 
 
 class Method(NamedTuple):
-    """A preset: what the paper calls a method."""
+    """A preset: settings that go together under a name, the paper's methods and ours."""
 
     retrieval: Retrieval
     labelling: Labelling
@@ -174,7 +174,7 @@ METHODS = {
     "random-inputs": Method(Retrieval(method="random"), Labelling(words="original")),
     "naive": Method(Retrieval(method="nearest"), Labelling(words="original")),
     "z-icl": Method(Retrieval(method="physical"), Labelling(words="synonyms")),
-    # Chosen in docs/BEYOND.md, at the cost of z-icl.
+    # Chosen in docs/BEYOND.md; the language model reads as much as for z-icl.
     "z-icl+": Method(Retrieval(method="physical"), Labelling(words="synonyms"), Scoring(encoder=True)),
 }
 

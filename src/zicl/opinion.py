@@ -12,7 +12,7 @@ from zicl.calibrate.scores import Scores
 from zicl.demos.labels import Labels
 
 # Cosines lie close together: the scale sentence encoders are trained with makes log-scores of them.
-_SCALE = 20.0
+SCALE = 20.0
 Vector = NDArray[np.float32]
 
 
@@ -31,7 +31,7 @@ class Opinion:
         """One score a label."""
         vectors = np.stack([self._label(label.description or label.words) for label in labels])
         cosines: Scores = (vectors @ self.embed(text)).astype(np.float64)
-        return _SCALE * cosines
+        return SCALE * cosines
 
     def _label(self, words: str) -> Vector:
         if words not in self._known:

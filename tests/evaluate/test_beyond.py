@@ -14,6 +14,9 @@ from zicl.evaluate.store import Results
 from zicl.evaluate.verify import verify
 from zicl.evaluate.world import World
 from zicl.exceptions import ConfigError, TextError
+from zicl.report.calibrate import calibrated
+from zicl.report.collect import collect
+from zicl.report.imbalance import resampled
 
 _PHYSICAL = {"method": "physical", "k": 4}
 _SYNONYMS = {"words": "synonyms"}
@@ -154,6 +157,11 @@ def test_options(tmp_path, lm, index):
     words = [word for row in found for word in row["demo_words"] + row["demo_labels"]]
     assert words
     assert all(word.startswith("sentence ") for word in words), "rows hold no text"
+    # The first option is another sentence for every text: what it gets on average says nothing.
+    results = collect([tmp_path / "r"])
+    assert results.tasks["T"].counted
+    assert not any(cell.kind.batch for cell in calibrated(results, every=True).cells.values())
+    assert resampled(results) == []
 
 
 @pytest.mark.parametrize(

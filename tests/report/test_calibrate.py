@@ -108,7 +108,7 @@ def test_texts_with_fewer_options_are_left_as_they_are(tmp_path):
     assert cells["CR"].scores("accuracy") == {None: 100}
     assert not cells["AGNews"].kind.batch
     text = report.render("markdown")
-    assert "- Not batch-calibrated, for not all texts have all options: AGNews." in text
+    assert "- Not batch-calibrated, for not all texts have the same options: AGNews." in text
     assert "| Naive-batch (batch-calibrated) | 100.0 |" in text
     alone = write_folder(tmp_path / "alone", rows[-2:])
     assert "- Not batch-calibrated, for not" in make_report([alone]).render("markdown")

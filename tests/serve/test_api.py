@@ -7,6 +7,7 @@ import pytest
 from tests.serve.conftest import PAGE, TEXTS, asked
 from zicl import Calibration, PromptSettings, Retrieval, Scoring, ZICLClassifier
 from zicl.corpus.part import Part
+from zicl.demos.labels import Label, Labels
 from zicl.exceptions import LabelError, ServerError, UsageError
 from zicl.serve import engine, schema
 from zicl.serve.configurations import Configuration, Configurations
@@ -114,6 +115,9 @@ def test_what_was_learned_from_texts_holds_for_the_servers_own_settings_alone(se
         assert changed["settings"]["calibration"] == "none"
 
 
+PAPER = {"terrible": ("bad",), "great": ("good",)}
+
+
 def test_a_method_brings_the_encoders_opinion_and_takes_it_away(client, classifier, served_index, lm):
     three, ask = Retrieval(k=3), {"text": TEXTS[0]}
     plus = ZICLClassifier(served_index, ["terrible", "great"], lm, method="z-icl+", retrieval=three).fit()
@@ -129,6 +133,22 @@ def test_a_method_brings_the_encoders_opinion_and_takes_it_away(client, classifi
         naive = client.post("/v1/classify", json={**ask, "method": "naive"}).json()["results"][0]
         own = both.set_params(method="naive").fit().classify([TEXTS[0]])[0]
         same(naive, own)
+
+
+def test_what_the_encoder_compares_with_can_be_sent(client, served_index, lm):
+    told = [("terrible", "Nobody should go there."), ("great", "Everybody should go there.")]
+    words = [{"name": name, "description": said} for name, said in told]
+    answer = client.post("/v1/classify", json={"text": TEXTS[0], "method": "z-icl+", "labels": words}).json()
+    assert answer["settings"]["encoder"]
+    assert [(each["name"], each["description"]) for each in answer["settings"]["labels"]] == told
+    labels = Labels(tuple(Label(name, synonyms=PAPER[name], description=said) for name, said in told))
+    own = ZICLClassifier(served_index, labels, lm, method="z-icl+", retrieval=Retrieval(k=3)).fit()
+    same(answer["results"][0], own.classify([TEXTS[0]])[0])
+    # Other synonyms do not take the server's description away.
+    with asked(own) as client:
+        words = [{"name": "terrible", "synonyms": ["awful"]}, {"name": "great"}]
+        changed = client.post("/v1/classify", json={"text": TEXTS[0], "labels": words}).json()["settings"]["labels"]
+        assert [(each["name"], each["description"]) for each in changed] == told
 
 
 def test_an_explanation_tells_all_but_where_files_are(client, classifier):

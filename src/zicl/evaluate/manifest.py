@@ -70,6 +70,8 @@ def _task(world: World, task: Task) -> dict[str, Any]:
         "hash": world.hashes[task.name],
         "sample_seed": task.sample_seed,
         "train_hash": data_hash(training) if training else None,
+        # Its labels are numbers of options that are other words for every example.
+        **({"counted": True} if task.labels.counted else {}),
     }
 
 

@@ -24,13 +24,15 @@ def batch_scores(terms: Scores) -> Scores:
 def calibrated(results: Results, *, every: bool = False) -> Results:
     """The same results with methods that ask for it, or ``every`` prompt, calibrated run by run, and a note on it."""
     wanted = {k: c for k, c in results.cells.items() if c.kind.batch or (every and c.kind.sort == "prompt")}
-    # A mean over texts of which some cannot choose a label says nothing about that label.
-    done = {key: _cell(cell) for key, cell in wanted.items() if cell.same_options}
+    # A mean over texts of which some cannot choose a label, or for which it is another word, says nothing about it.
+    done = {
+        key: _cell(cell) for key, cell in wanted.items() if cell.same_options and not results.tasks[key.task].counted
+    }
     left = {key: replace(cell, kind=replace(cell.kind, batch=False)) for key, cell in wanted.items() if key not in done}
     notes = [*_notes(done), *results.notes]
     if left:
         tasks = ", ".join(dict.fromkeys(key.task for key in left))
-        notes.insert(1, f"Not batch-calibrated, for not all texts have all options: {tasks}.")
+        notes.insert(1, f"Not batch-calibrated, for not all texts have the same options: {tasks}.")
     return replace(results, cells={**results.cells, **done, **left}, notes=tuple(notes))
 
 

@@ -47,6 +47,8 @@ class Task:
     covered: bool | None = None
     note: str = ""
     examples: int = 0
+    # Its labels only number options that are other words for every text.
+    counted: bool = False
 
 
 @dataclass(frozen=True)

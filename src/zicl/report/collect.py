@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,14 @@ def _tasks(manifests: list[dict[str, Any]]) -> tuple[dict[str, Task], list[str]]
     hashes: dict[str, set[str]] = {}
     for manifest in manifests:
         for name, entry in manifest["tasks"].items():
-            new = Task(name, tuple(entry["labels"]), entry.get("covered"), entry.get("note") or "", entry["examples"])
+            new = Task(
+                name,
+                tuple(entry["labels"]),
+                entry.get("covered"),
+                entry.get("note") or "",
+                entry["examples"],
+                entry.get("counted", False),
+            )
             old = tasks.setdefault(name, new)
             if old.labels != new.labels:
                 raise UsageError(
@@ -83,7 +91,7 @@ def _tasks(manifests: list[dict[str, Any]]) -> tuple[dict[str, Task], list[str]]
                 )
             if old.covered != new.covered:
                 # One corpus covers the task and another does not: the column can stand in neither group.
-                tasks[name] = Task(name, old.labels, None, old.note, old.examples)
+                tasks[name] = replace(old, covered=None)
             hashes.setdefault(name, set()).add(str(entry.get("hash")))
     differ = [name for name, found in hashes.items() if len(found) > 1]
     if differ:

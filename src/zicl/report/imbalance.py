@@ -78,8 +78,9 @@ def draw(gold: Ints, shares: Floats, generator: np.random.Generator) -> Ints:
 
 
 def resampled(results: Results) -> list[Resampled]:
-    """Every cell under both patterns; a cell that lacks rows of some label is left out."""
-    found = [_cell(cell, pattern) for pattern in PATTERNS for cell in results.cells.values()]
+    """Every cell under both patterns; left out are those that lack rows of some label, or whose labels are numbers."""
+    cells = [cell for key, cell in results.cells.items() if not results.tasks[key.task].counted]
+    found = [_cell(cell, pattern) for pattern in PATTERNS for cell in cells]
     return [each for each in found if each is not None]
 
 

@@ -12,7 +12,7 @@ from zicl.report.cells import Block, Kind, Results, Task
 DOUBTFUL, UNFINISHED, NOTED = "†", "‡", "§"
 GROUPS = {True: "Covered by the corpus", False: "Not covered by the corpus", None: "Coverage unknown"}
 _PAPER_TASKS = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST5")
-_ORDER = ("majority", "no-demos", "random-inputs", "naive", "z-icl")
+_ORDER = ("majority", "no-demos", "random-inputs", "naive", "z-icl", "z-icl+")
 _ORACLES = ("icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random")
 _SHORT = {True: "covered", False: "not covered", None: "unknown"}
 

@@ -82,8 +82,7 @@ class Configurations:
         """The labels of a request; the server's own words keep their synonyms unless others are given."""
         labels, own = labels_of(given), self.base.labels_
         if {(x.name, x.words) for x in labels} == {(x.name, x.words) for x in own}:
-            items = (own[x.name] if not x.synonyms else replace(own[x.name], synonyms=x.synonyms) for x in labels)
-            labels = Labels(tuple(items))
+            labels = Labels(tuple(_over(x, own[x.name]) for x in labels))
         return None if labels == own else labels
 
     def get(self, configuration: Configuration) -> Configured:
@@ -113,7 +112,7 @@ class Configurations:
             retrieval = retrieval.model_copy(update={"method": preset.retrieval.method, "k": k})
             labelling = labelling.model_copy(update={"words": preset.labelling.words})
             if scoring.encoder == get_method(self.base.method).scoring.encoder:
-                # It came with the server's method, not from who started it.
+                # As its method has it: another method brings its own.
                 scoring = scoring.model_copy(update={"encoder": preset.scoring.encoder})
         if wanted.k is not None:
             retrieval = retrieval.model_copy(update={"k": wanted.k})
@@ -143,19 +142,32 @@ class Configurations:
 def labels_of(given: Sequence[str | schema.LabelSpec]) -> Labels:
     """Labels from a request."""
     return Labels(
-        tuple(Label(x) if isinstance(x, str) else Label(x.name, x.words or "", tuple(x.synonyms)) for x in given)
+        tuple(
+            Label(x) if isinstance(x, str) else Label(x.name, x.words or "", tuple(x.synonyms), x.description)
+            for x in given
+        )
     )
+
+
+def _over(given: Label, own: Label) -> Label:
+    """A label of the server's own words, with what was given for it."""
+    synonyms, description = given.synonyms or own.synonyms, given.description or own.description
+    return replace(own, synonyms=synonyms, description=description)
 
 
 def told(classifier: ZICLClassifier) -> schema.SettingsOut:
     """A classifier's settings as the API tells them."""
     settings = Settings(**classifier.settings_)
     return schema.SettingsOut(
-        labels=[schema.LabelOut(name=x.name, words=x.words, synonyms=[*x.synonyms]) for x in classifier.labels_],
+        labels=[
+            schema.LabelOut(name=x.name, words=x.words, synonyms=[*x.synonyms], description=x.description)
+            for x in classifier.labels_
+        ],
         template=list(settings.prompt.template),
         method=classifier.method,
         retrieval=settings.retrieval.method if settings.retrieval.k else "none",
         inference=settings.scoring.inference,
+        encoder=settings.scoring.encoder,
         k=settings.retrieval.k,
         seed=classifier.seed,
         calibration=settings.calibration.method,

@@ -39,6 +39,9 @@ class LabelSpec(_Model):
     name: Words
     words: Words | None = None
     synonyms: list[Words] = Field(default=[], max_length=_SYNONYMS)
+    description: str = Field(
+        "", max_length=_WORDS, description="What the encoder compares texts with; the words, if none."
+    )
 
 
 class Choice(_Model):
@@ -185,6 +188,7 @@ class LabelOut(_Model):
     name: str
     words: str
     synonyms: list[str]
+    description: str
 
 
 class SettingsOut(_Model):
@@ -195,6 +199,7 @@ class SettingsOut(_Model):
     method: str
     retrieval: str
     inference: Inference
+    encoder: bool
     k: int
     seed: int
     calibration: str

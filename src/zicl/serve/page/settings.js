@@ -1,8 +1,8 @@
 // Settings: method, numbers, and the link that keeps them.
 
 const METHODS = {
-  "z-icl+": ["Z-ICL+", "and the encoder's opinion"],
   "z-icl": ["Z-ICL", "neighbours, synonyms"],
+  "z-icl+": ["Z-ICL+", "and the encoder's opinion"],
   naive: ["Naive", "nearest, with labels"],
   "random-inputs": ["Random inputs", "any, with labels"],
   "no-demos": ["No demos", "the model alone"],
