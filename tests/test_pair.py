@@ -121,6 +121,19 @@ def test_options_are_scored_each_as_it_is_and_demonstrations_answered_with_sente
             assert demo.words in near
 
 
+def test_a_sentence_too_long_for_an_answer_is_cut(index, lm):
+    clf = ZICLClassifier(
+        index, 2, lm,
+        retrieval=Retrieval(k=3), prompt=PromptSettings(template="choice", tokens_per_demo=36),
+    ).fit()  # fmt: skip
+    (result,) = clf.classify(["The soup was cold."], options=[["I sent it back.", "The bird sang."]])
+    assert result.prepared.prompt.kept == 3
+    for demo in result.prepared.demos:
+        near = [index.sentence(row).text for row in index.around(demo.sentence.row, 3)]
+        assert any(sentence.startswith(demo.words) for sentence in near)
+        assert len(lm.tokenizer.encode(demo.words)) <= 18
+
+
 def test_counted_labels_need_options(index, lm):
     clf = ZICLClassifier(index, 3, lm, retrieval=Retrieval(k=2), prompt=PromptSettings(template="choice"))
     with pytest.raises(ConfigError, match="no text's options were given"):

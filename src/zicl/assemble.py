@@ -132,7 +132,7 @@ def _labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> labelers
                 "options of each text's own are drawn from the sentences near a demonstration",
                 hint="leave out labelling.source and labelling.balanced",
             )
-        return NeighbourOptions(base.index)
+        return NeighbourOptions(base.index, base.builder.half_a_demo)
     seed = base.seed if labelling.seed is None else labelling.seed
     drawn = _random_labels(base.labels, labelling, seed, offline=offline)
     if labelling.source == "random" or base.index is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -17,9 +17,13 @@ _REACH = 3
 
 @dataclass(frozen=True, eq=False)
 class NeighbourOptions:
-    """For each demonstration a sentence near it in its paragraph, drawn at random."""
+    """For each demonstration a sentence near it in its paragraph, drawn at random.
+
+    ``shorten`` cuts it: raw text has sentences of a page, which would leave a prompt no room.
+    """
 
     index: Searchable
+    shorten: Callable[[str], str]
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     candidates: ClassVar[int] = 1
 
@@ -34,5 +38,5 @@ class NeighbourOptions:
                     hint="use the retrieval 'physical', which takes no such sentence",
                 )
             chosen = near[int(generator.integers(len(near)))]
-            drawn.append(Drawn(f"sentence {chosen}", self.index.sentence(chosen).text))
+            drawn.append(Drawn(f"sentence {chosen}", self.shorten(self.index.sentence(chosen).text)))
         return drawn

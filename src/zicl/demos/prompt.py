@@ -195,6 +195,10 @@ class PromptBuilder:
             blocks.append(block)
         return blocks, shortened
 
+    def half_a_demo(self, text: str) -> str:
+        """A text cut to half the tokens of a demonstration: an answer that leaves room for what it answers."""
+        return self._cut(text, max(1, self.limits.per_demo // 2))[0]
+
     def _cut_demo(self, demo: Demonstration) -> tuple[Segment, Segment]:
         """Shorten the sentence, never the label line, until the demonstration has at most its limit."""
         overhead = len(self._demo("", "x", demo.words)) - 1
