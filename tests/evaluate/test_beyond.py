@@ -135,9 +135,11 @@ def _world(tmp_path, lm, index, task, rows, **define):
 
 def test_pairs(tmp_path, lm, index):
     rows = [{**row, "other": "It rained.", "label": ("yes", "no")[n % 2]} for n, row in enumerate(examples(6))]
-    task = '[T]\ntest = "test.jsonl"\nlabels = ["yes", "no"]\ntemplate = "pair"\npair_column = "other"\n'
+    lines = '["Premise: {first} Then: {second}", "Follows: {label}"]'
+    task = f'[T]\ntest = "test.jsonl"\nlabels = ["yes", "no"]\ntemplate = {lines}\npair_column = "other"\n'
     world = _world(tmp_path, lm, index, task, rows, paired={"retrieval": _PHYSICAL})
     evaluate(world, tmp_path / "r")
+    assert evaluate(world, tmp_path / "r").computed == 0
     found = Results.open(tmp_path / "r").table().to_pylist()
     assert len(found) == 2 * 2 * 6
     assert all(row["predicted"] in ("yes", "no") for row in found)

@@ -77,10 +77,12 @@ def _task(world: World, task: Task) -> dict[str, Any]:
 
 def _cell(world: World, cell: Cell) -> dict[str, Any]:
     method, task = world.methods[cell.method], world.tasks[cell.task]
+    template = task.template if cell.template == "task" else cell.template
     return {
         "method": {**method.model_dump(mode="json"), "labelled": method.labelled, "control": method.control},
         "words": task.labels.to_toml(),
-        "template": task.template if cell.template == "task" else cell.template,
+        # As JSON gives it back, which the next run compares it with.
+        "template": template if isinstance(template, str) else list(template),
         "prompt": world.experiment.prompt.model_dump(mode="json"),
         "reduce": world.experiment.scoring.reduce,
         "k": world.experiment.k,
