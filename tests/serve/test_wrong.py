@@ -36,7 +36,7 @@ KEYS = "only the keys labels, template, method, inference, k, seed, text, texts,
         (
             {"labels": ["a", {"name": "b", "word": "c"}]},
             "labels.1.word: there is no such key; did you mean 'words'?",
-            "only the keys name, words, synonyms",
+            "only the keys name, words, synonyms, description",
         ),
         ({"template": 5}, "template: it is not a name, or a list of two lines", "a name, or a list of two lines"),
         ({"template": ["{input}"]}, "template: 1 line was given, and at least 2 are needed", "at least 2 lines"),
