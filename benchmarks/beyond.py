@@ -2,7 +2,7 @@
 
     python benchmarks/beyond.py RESULTS --count benchmarks/beyond.toml --data DATA    # tokens.json beside the rows
     python benchmarks/beyond.py RESULTS [RESULTS …]                                   # the table, in Markdown
-    python benchmarks/beyond.py RESULTS [RESULTS …] --base z-icl+                     # the difference to another method
+    python benchmarks/beyond.py RESULTS [RESULTS …] --base z-icl+ --tasks Yelp,Yelp5   # to another row, on some tasks
 
 Counting writes the prompts and runs none. Batch calibration, and joining direct, channel and the encoder's opinion,
 re-read the stored scores. All differences are paired over the same examples, averaged over tasks, with a bootstrap
@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,13 +27,15 @@ COST = "z-icl"
 JOINED, TERMS = {"joined": "", "joined-8": ", shared by 8"}, ("channel", "direct", "encoder")
 SUBSETS = (("encoder",), ("direct",), ("channel", "direct"), ("channel", "encoder"), TERMS)
 # z-icl+ put together from stored scores: z-icl's, and those of the control that compares with the same phrases.
-PLUS = {"cosine-descriptions": "descriptions", "cosine-words": "label words"}
+PLUS = {"cosine-descriptions": "z-icl+descriptions", "cosine-words": "z-icl+words"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+")
-    parser.add_argument("--base", default="z-icl", help="what all are compared with, on its tasks")
+    names = ", ".join(PLUS.values())
+    parser.add_argument("--base", default="z-icl", help=f"what all are compared with: a method, also {names}")
+    parser.add_argument("--tasks", help="comma-separated; those of the base, if left out")
     parser.add_argument("--count", type=Path, help="an experiment: count its forward tokens instead")
     parser.add_argument("--data", type=Path, help="the folder of its data")
     arguments = parser.parse_args()
@@ -43,7 +45,7 @@ def main() -> None:
         tokens = count(arguments.count, arguments.data)
         (arguments.results[0] / "tokens.json").write_text(json.dumps(tokens, indent=1) + "\n")
     else:
-        print(table(arguments.results, arguments.base))
+        print(table(arguments.results, arguments.base, arguments.tasks.split(",") if arguments.tasks else None))
 
 
 def count(experiment: Path, data: Path) -> dict[str, float]:
@@ -80,16 +82,20 @@ class Variant(NamedTuple):
     tokens: dict[str, float]
 
 
-def table(folders: Sequence[Path], base_name: str, task: str | None = None) -> str:
-    """The table for people, on all tasks of the base or on one. Columns with nothing in them are left out."""
+def table(folders: Sequence[Path], base_name: str, only_tasks: Sequence[str] | None = None) -> str:
+    """The table for people, on all tasks of the base or on some. Columns with nothing in them are left out."""
     from zicl.report.bootstrap import Bootstrap, pair
     from zicl.report.collect import collect
 
     found = collect(folders)
     print("\n".join(found.notes), file=sys.stderr)
     every = {variant.name: variant for variant in variants(found, read_counts(folders))}
+    if base_name not in every:
+        raise SystemExit(f"there is no row {base_name!r} to compare with; there are: {', '.join(every)}")
     base, cost = every[base_name], every[COST].tokens
-    tasks, bootstrap, lines = sorted(base.cells) if task is None else [task], Bootstrap(), []
+    if unknown := set(only_tasks or ()) - base.cells.keys():
+        raise SystemExit(f"{base_name} has no {', '.join(sorted(unknown))}; it has: {', '.join(sorted(base.cells))}")
+    tasks, bootstrap, lines = sorted(only_tasks or base.cells), Bootstrap(), []
     for variant in every.values():
         cells = {task: variant.cells[task] for task in tasks if task in variant.cells}
         if not cells:
@@ -204,19 +210,26 @@ def joined_with_controls(found: Any, cells: dict[str, Any], tokens: dict[str, fl
     from zicl.calibrate.scores import joined
     from zicl.opinion import SCALE
 
-    for control, phrases in PLUS.items():
+    for control, name in PLUS.items():
         beside = {key.task: cell for key, cell in found.cells.items() if key.method == control}
         own = {}
         for task in cells.keys() & beside.keys():
             (cosines,) = beside[task].runs
             runs = []
             for run in cells[task].runs:
-                terms = np.concatenate([run.terms, SCALE * cosines.terms])
-                scores = joined(terms)
-                runs.append(replace(run, terms=terms, scores=scores, predicted=scores.argmax(axis=1)))
+                if not np.array_equal(run.examples, cosines.examples):
+                    raise SystemExit(f"{task}: {COST} and {control} have other examples: finish the run first")
+                runs.append(rescored(run, np.concatenate([run.terms, SCALE * cosines.terms]), joined))
             own[task] = replace(cells[task], runs=tuple(runs))
         if own:
-            yield Variant(f"plus {control}", f"Z-ICL + cosine to {phrases}", own, tokens)
+            title = f"Z-ICL + {beside[task].kind.title[0].lower()}{beside[task].kind.title[1:]}"
+            yield Variant(name, title, own, tokens)
+
+
+def rescored(run: Any, terms: Any, join: Callable[[Any], Any]) -> Any:
+    """A run with other terms, joined to what is compared."""
+    scores = join(terms)
+    return replace(run, terms=terms, scores=scores, predicted=scores.argmax(axis=1))
 
 
 def forward_tokens(counted: dict[str, float], method: str, inferences: Iterable[str]) -> dict[str, float]:
@@ -234,12 +247,9 @@ def only(cell: Any, names: Sequence[str], *, calibrate: bool) -> Any:
     from zicl.calibrate.scores import joined
     from zicl.report.calibrate import batch_scores
 
-    runs = []
-    for run in cell.runs:
-        terms = run.terms[[TERMS.index(name) for name in names]]
-        scores = batch_scores(terms) if calibrate else joined(terms)
-        runs.append(replace(run, terms=terms, scores=scores, predicted=scores.argmax(axis=1)))
-    return replace(cell, kind=replace(cell.kind, batch=calibrate), runs=tuple(runs))
+    join, chosen = batch_scores if calibrate else joined, [TERMS.index(name) for name in names]
+    runs = tuple(rescored(run, run.terms[chosen], join) for run in cell.runs)
+    return replace(cell, kind=replace(cell.kind, batch=calibrate), runs=runs)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 ROWS = BENCHMARKS / "results"
 # About how many inputs share a set of demonstrations.
 KNOB = {"z-icl": "1", "share-8": "8", "share-32": "32"}
-# Every table: the folders of its rows, what all are compared with, and the task if it is one.
+# Every table: the folders of its rows, what all are compared with, and the tasks if not all.
 TABLES = {
     "options": (["beyond"], "z-icl", None),
     "confirmed": (["confirm", "evaluation"], "z-icl+", None),
-    "topics": (["kinds"], "z-icl", "AGNews"),
-    "pairs": (["kinds"], "z-icl", "RTE"),
+    "topics": (["kinds"], "z-icl", ["AGNews"]),
+    "pairs": (["kinds"], "z-icl", ["RTE"]),
     "choice": (["choice"], "z-icl", None),
 }
 _PLACE = re.compile(r"(<!-- (?P<name>[a-z-]+): begin -->\n).*?(<!-- (?P=name): end -->)", re.DOTALL)
@@ -31,8 +31,8 @@ def page(text: str) -> str:
 
 def _made(name: str) -> str:
     table = runpy.run_path(str(BENCHMARKS / "beyond.py"))["table"]
-    folders, base, task = TABLES[name]
-    return str(table([ROWS / folder for folder in folders], base, task))
+    folders, base, tasks = TABLES[name]
+    return str(table([ROWS / folder for folder in folders], base, tasks))
 
 
 def draw() -> None:
