@@ -29,7 +29,9 @@ class Opinion:
 
     def scores(self, text: str, labels: Labels) -> Scores:
         """One score a label."""
-        vectors = np.stack([self._label(label.description or label.words) for label in labels])
+        # Options of a text's own are not seen again: to remember them all would fill the memory.
+        embed = self.embed if labels.counted else self._label
+        vectors = np.stack([embed(label.description or label.words) for label in labels])
         cosines: Scores = (vectors @ self.embed(text)).astype(np.float64)
         return SCALE * cosines
 
