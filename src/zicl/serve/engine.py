@@ -6,11 +6,11 @@ import platform
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from zicl import __version__
+from zicl._versions import versions
 from zicl.catalog import find_asset
 from zicl.classify import ZICLClassifier
 from zicl.config import METHODS
@@ -116,7 +116,7 @@ class Engine:
             corpus=None if self.index is None else _corpus(self.index),
             encoder=None if self.index is None else _model(**_named(self.index.manifest["encoder"])),
             lm=_model(lm.name, lm.identity),
-            versions={"zicl": __version__, "python": platform.python_version(), **{p: version(p) for p in _PACKAGES}},
+            versions={"zicl": __version__, "python": platform.python_version(), **versions(_PACKAGES)},
             settings=self.configurations.own.settings,
             limits=self.limits.info(),
             methods=[*METHODS],
