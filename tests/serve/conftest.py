@@ -63,6 +63,15 @@ def gated(served_index, lm):
     model.gate.set()
 
 
+def same(told, result):
+    """An answer of the server is the library's."""
+    assert told["label"] == result.label
+    assert told["margin"] == pytest.approx(result.margin, abs=1e-4)
+    assert told["probabilities"] == pytest.approx(result.probabilities, abs=1e-4)
+    own = {score.label: score.log_likelihood for score in result.scores}
+    assert told["log_likelihoods"] == pytest.approx(own, abs=1e-4)
+
+
 def wait_until(true, seconds=10, pause=0.005):
     end = time.monotonic() + seconds
     while not true():

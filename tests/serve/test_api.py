@@ -4,13 +4,11 @@ import json
 
 import pytest
 
-from tests.serve.conftest import PAGE, TEXTS, asked
-from zicl import Calibration, PromptSettings, Retrieval, Scoring, ZICLClassifier
+from tests.serve.conftest import PAGE, TEXTS, asked, same
+from zicl import PromptSettings, Retrieval, Scoring, ZICLClassifier
 from zicl.corpus.part import Part
-from zicl.demos.labels import Label, Labels
-from zicl.exceptions import LabelError, ServerError, UsageError
+from zicl.exceptions import UsageError
 from zicl.serve import engine, schema
-from zicl.serve.configurations import Configuration, Configurations
 from zicl.serve.engine import Engine
 from zicl.serve.limits import Limits
 
@@ -48,14 +46,6 @@ def twin(classifier, change):
     ).fit()
 
 
-def same(told, result):
-    assert told["label"] == result.label
-    assert told["margin"] == pytest.approx(result.margin, abs=1e-4)
-    assert told["probabilities"] == pytest.approx(result.probabilities, abs=1e-4)
-    own = {score.label: score.log_likelihood for score in result.scores}
-    assert told["log_likelihoods"] == pytest.approx(own, abs=1e-4)
-
-
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: "-".join(map(str, change)) or "own")
 def test_the_numbers_are_the_librarys(client, classifier, change):
     answer = client.post("/v1/classify", json={"texts": TEXTS[:4], **change}).json()
@@ -82,73 +72,6 @@ def test_requests_of_all_kinds_in_one_group_do_not_disturb_each_other(classifier
     outcomes = engine.compute([work for _, _, work in works])
     for (text, change, _), outcome in zip(works, outcomes, strict=True):
         same(outcome.result.model_dump(), twin(classifier, change).classify([text])[0])
-
-
-def test_the_servers_own_settings_sent_along_are_the_servers_own(classifier):
-    engine = Engine(classifier, Limits())
-    own = engine.info.settings
-    asked = schema.ClassifyRequest(
-        text="x",
-        labels=[schema.LabelSpec(**label.model_dump()) for label in own.labels],
-        template=own.template,
-        method=own.method,
-        inference=own.inference,
-        k=own.k,
-        seed=own.seed,
-    )
-    (work,) = engine.classify(asked)
-    assert engine.configurations.get(work.configuration) is engine.configurations.own
-    # With other labels the template that was sent counts: the server's own was picked for its own labels.
-    other = engine.configurations.read(schema.Choice(labels=["dull", "lively"], template=own.template))
-    assert other.template == tuple(own.template)
-
-
-def test_what_was_learned_from_texts_holds_for_the_servers_own_settings_alone(served_index, lm):
-    fitted = ZICLClassifier(
-        served_index, ["terrible", "great"], lm, retrieval=Retrieval(k=2), calibrate=Calibration(method="batch")
-    ).fit(TEXTS)
-    with asked(fitted) as client:
-        own = client.post("/v1/classify", json={"text": TEXTS[0]}).json()
-        assert own["settings"]["calibration"] == "batch"
-        same(own["results"][0], fitted.classify([TEXTS[0]])[0])
-        changed = client.post("/v1/classify", json={"text": TEXTS[0], "seed": 1}).json()
-        assert changed["settings"]["calibration"] == "none"
-
-
-PAPER = {"terrible": ("bad",), "great": ("good",)}
-
-
-def test_a_method_brings_the_encoders_opinion_and_takes_it_away(client, classifier, served_index, lm):
-    three, ask = Retrieval(k=3), {"text": TEXTS[0]}
-    plus = ZICLClassifier(served_index, ["terrible", "great"], lm, method="z-icl+", retrieval=three).fit()
-    asked_for = client.post("/v1/classify", json={**ask, "method": "z-icl+"}).json()["results"][0]
-    same(asked_for, plus.classify([TEXTS[0]])[0])
-    with asked(plus) as client:
-        same(client.post("/v1/classify", json=ask).json()["results"][0], plus.classify([TEXTS[0]])[0])
-        paper = client.post("/v1/classify", json={**ask, "method": "z-icl"}).json()["results"][0]
-        same(paper, classifier.classify([TEXTS[0]])[0])
-    # Who starts a server with it has it with every method.
-    both = ZICLClassifier(served_index, ["terrible", "great"], lm, retrieval=three, scoring=Scoring(encoder=True)).fit()
-    with asked(both) as client:
-        naive = client.post("/v1/classify", json={**ask, "method": "naive"}).json()["results"][0]
-        own = both.set_params(method="naive").fit().classify([TEXTS[0]])[0]
-        same(naive, own)
-
-
-def test_what_the_encoder_compares_with_can_be_sent(client, served_index, lm):
-    told = [("terrible", "Nobody should go there."), ("great", "Everybody should go there.")]
-    words = [{"name": name, "description": said} for name, said in told]
-    answer = client.post("/v1/classify", json={"text": TEXTS[0], "method": "z-icl+", "labels": words}).json()
-    assert answer["settings"]["encoder"]
-    assert [(each["name"], each["description"]) for each in answer["settings"]["labels"]] == told
-    labels = Labels(tuple(Label(name, synonyms=PAPER[name], description=said) for name, said in told))
-    own = ZICLClassifier(served_index, labels, lm, method="z-icl+", retrieval=Retrieval(k=3)).fit()
-    same(answer["results"][0], own.classify([TEXTS[0]])[0])
-    # Other synonyms do not take the server's description away.
-    with asked(own) as client:
-        words = [{"name": "terrible", "synonyms": ["awful"]}, {"name": "great"}]
-        changed = client.post("/v1/classify", json={"text": TEXTS[0], "labels": words}).json()["settings"]["labels"]
-        assert [(each["name"], each["description"]) for each in changed] == told
 
 
 def test_an_explanation_tells_all_but_where_files_are(client, classifier):
@@ -323,26 +246,6 @@ def test_a_sentence_that_was_removed_is_not_there(served_index, lm):
     with asked(ZICLClassifier(part, ["terrible", "great"], lm, retrieval=Retrieval(k=1), offline=True).fit()) as client:
         assert client.get(f"/v1/paragraph/{gone}").status_code == 404
         assert client.get("/v1/info").json()["corpus"]["sentences"] == int(part.corpus.used.sum())
-
-
-def test_only_what_is_wrong_with_a_configuration_itself_is_remembered(classifier, monkeypatch):
-    found, fails = Configurations(classifier, classifier.index), []
-    fit = ZICLClassifier.fit
-    monkeypatch.setattr(ZICLClassifier, "fit", lambda self: fit(self) if not fails else _raise(fails.pop()))
-    for failure in (ServerError("it does not answer"), LabelError("no such labels")):
-        fails[:] = [failure]
-        wanted = Configuration(method="naive", seed=len(str(failure)))
-        with pytest.raises(type(failure)):
-            found.get(wanted)
-        if isinstance(failure, LabelError):
-            with pytest.raises(LabelError):
-                found.get(wanted)
-        else:
-            assert found.get(wanted).settings.method == "naive"
-
-
-def _raise(error):
-    raise error
 
 
 def test_a_server_without_a_corpus_says_so(lm):
