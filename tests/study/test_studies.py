@@ -65,7 +65,7 @@ def test_a_study_from_experiments_to_findings(name, bench, english):
     assert told["name"] == name
     assert told["question"].endswith("?")
     # Random heads are silenced in channel prompts alone.
-    assert len(told["findings"]) == (3 if name == "heads" else 2)
+    assert len(told["findings"]) == (5 if name == "heads" else 2)
     for line in told["findings"]:
         assert INTERVAL.search(line), line
         assert "not known" not in line

@@ -41,10 +41,20 @@ def arm(retrieval: str, words: str) -> Method:
     name = arm_name(retrieval, words)
     if name in METHODS:
         return METHODS[name]
-    title = f"{RETRIEVALS[retrieval]}, {WORDS[words]}"
     return Method(
-        title=title, retrieval=Retrieval(method=retrieval), labelling=Labelling.model_validate({"words": words})
+        title=arm_title(retrieval, words),
+        retrieval=Retrieval(method=retrieval),
+        labelling=Labelling.model_validate({"words": words}),
     )
+
+
+def arm_title(retrieval: str, words: str) -> str:
+    """What it is called where all are told apart by these two.
+
+    >>> arm_title("physical", "synonyms")
+    'Physical neighbour, synonyms'
+    """
+    return f"{RETRIEVALS[retrieval]}, {WORDS[words]}"
 
 
 def arm_look(retrieval: str, words: str) -> Style:

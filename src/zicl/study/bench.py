@@ -31,7 +31,7 @@ PLAIN = Part("plain", {"no-demos": METHODS["no-demos"]})
 READING = Part("reading", {"z-icl": METHODS["z-icl"]})
 
 
-# The method whose prompts heads are found on.
+# The method whose prompts heads are found on, when they are balanced.
 _FINDER = "nearest-icl-gold"
 
 
@@ -166,11 +166,13 @@ class StudySetup:
 
     def _find(self, task: str, count: int) -> HeadScores:
         """Labels that are drawn tell nothing of the answer, so the demonstrations are the nearest training examples."""
+        from zicl.study.heads.balanced import balanced
         from zicl.study.heads.find import find_heads
         from zicl.study.heads.mark import mark
 
         world, report = self._finding(task), self.bench.report
-        pipeline = Runner(world).ensemble(Cell(task, _FINDER, "task", "direct", None)).main
+        nearest = Runner(world).ensemble(Cell(task, _FINDER, "task", "direct", None)).main
+        pipeline = balanced(nearest, [example.label for example in world.training[task]])
         chosen = subsample(world.training[task], count, world.tasks[task].sample_seed)
         prompts = [mark(pipeline.prepare(example.text), pipeline.builder, example.label) for example in chosen]
         done = 0

@@ -74,8 +74,8 @@ STUDY = Study(
     name="corpus-size",
     title="The size of the corpus",
     question="Does accuracy fall where the corpus is smaller, so that the nearest sentences are farther away?",
-    paper="From 160 million paragraphs down to 0.03 % of them accuracy goes down with the size, more clearly on tasks "
-    "that the corpus covers.",
+    paper="From 160 million paragraphs, as it says, down to 0.03 % of them accuracy goes down with the size, "
+    "more clearly on tasks that the corpus covers.",
     parts=_parts,
     figures=_figures,
     findings=_findings,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zicl.report.cells import Block
-from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name
+from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name, arm_title
 from zicl.study.declare import Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Figure, Series
-from zicl.study.outcome import Outcome, points
+from zicl.study.outcome import Outcome, minus, points
 
 _WAYS = ("nearest", "diverse", "physical")
 
@@ -20,11 +20,9 @@ def _parts(_: Options, __: Setup) -> list[Part]:
 def _figures(_: Options, outcome: Outcome) -> list[Figure]:
     def series(block: Block) -> Sequence[Series]:
         return [
-            outcome.bars(
-                block, f"{RETRIEVALS[way]}, {title}", arm_look(way, words), {RETRIEVALS[way]: arm_name(way, words)}
-            )
+            outcome.bars(block, arm_title(way, words), arm_look(way, words), {RETRIEVALS[way]: arm_name(way, words)})
             for way in _WAYS
-            for words, title in WORDS.items()
+            for words in WORDS
         ]
 
     return [Figure("labels", "What labels are shown as", "", ACCURACY, outcome.panels(series))]
@@ -39,13 +37,14 @@ def _findings(_: Options, outcome: Outcome) -> list[str]:
         said.append(
             f"{block.inference}: synonyms minus original labels is {', '.join(each)} ({outcome.size(block, every)})."
         )
-        words = {arm_name(way, "random-words"): 1 / 3 for way in _WAYS}
-        original = {arm_name(way, "original"): -1 / 3 for way in _WAYS}
-        smaller = {**gaps["nearest"], **{name: -weight for name, weight in gaps["physical"].items()}}
+        mean = {words: {arm_name(way, words): 1 / 3 for way in _WAYS} for words in WORDS}
+        random = outcome.compare(block, minus(mean["random-words"], mean["original"]))
+        meaning = outcome.compare(block, minus(mean["synonyms"], mean["random-words"]))
+        larger = outcome.compare(block, minus(gaps["nearest"], gaps["physical"]))
         said.append(
-            f"{block.inference}: random words minus original labels is "
-            f"{points(outcome.compare(block, words | original))} over the three ways; the gain of synonyms is larger "
-            f"for nearest than for physical neighbour by {points(outcome.compare(block, smaller))}."
+            f"{block.inference}: over the three ways random words minus original labels is {points(random)}, and "
+            f"synonyms minus random words {points(meaning)}; the gain of synonyms is larger for nearest than for "
+            f"physical neighbour by {points(larger)}."
         )
     return said
 
@@ -53,8 +52,8 @@ def _findings(_: Options, outcome: Outcome) -> list[str]:
 STUDY = Study(
     name="labels",
     title="What labels are shown as",
-    question="Does it help to show the demonstrations' labels as other words than those to be predicted, and have "
-    "these words to mean the same?",
+    question="Does it help to show the demonstrations' labels as other words than those to be predicted, and must "
+    "these words mean the same?",
     paper="Random words are better than the original labels and synonyms better than random words, for all three ways "
     "to find sentences; the gap between original labels and synonyms is largest for nearest and smallest for physical "
     "neighbour.",

@@ -118,6 +118,15 @@ def named(block: Block, among: Sequence[Block]) -> str:
     return f"{block.inference}, template {block.template}" if several else block.inference
 
 
+def minus(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    """The weights of a difference.
+
+    >>> minus({"a": 1, "b": -1}, {"b": 1})
+    {'a': 1, 'b': -2}
+    """
+    return {name: first.get(name, 0) - second.get(name, 0) for name in {**first, **second}}
+
+
 def points(value: Estimate | None) -> str:
     """A difference with its interval.
 

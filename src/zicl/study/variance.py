@@ -27,13 +27,15 @@ class Spreads(NamedTuple):
 def spreads(tasks: Sequence[Sequence[Cell]]) -> Spreads | None:
     """For each task a method a draw of labels, with a run a draw of sentences; None with fewer than two of either.
 
-    Examples are drawn anew for the intervals; the draws of labels and sentences are too few for that.
+    Both are drawn for every text by itself: the variance of accuracy is the mean variance of an example, over their
+    number. An example with all its draws is what is drawn anew for the intervals.
     """
     tables = [table for cells in tasks if (table := _table(cells)) is not None]
     if not tables:
         return None
-    found = _deviations([_variances(table) for table in tables])
-    drawn = _deviations([_resampled(table, number) for number, table in enumerate(tables)])
+    variances = [_variances(table) for table in tables]
+    found = _deviations([each.mean(axis=1) / each.shape[1] for each in variances])
+    drawn = _deviations([_resampled(each, number) for number, each in enumerate(variances)])
     pairs = ((found[0], drawn[0]), (found[1], drawn[1]), (found[0] - found[1], drawn[0] - drawn[1]))
     return Spreads(*(_estimate(float(np.squeeze(value)), values) for value, values in pairs))
 
@@ -50,27 +52,16 @@ def _table(cells: Sequence[Cell]) -> Right | None:
 
 
 def _variances(table: Right) -> Right:
-    """The variance of accuracy over draws of labels, and over draws of sentences; the mean over the other draws."""
-    return np.array([_variance(table.mean(axis=2, keepdims=True), axis) for axis in (0, 1)])
+    """Of every example the variance over draws of labels, and over draws of sentences; the mean over the others."""
+    return np.array([np.var(table, axis=axis, ddof=1).mean(axis=0) for axis in (0, 1)])
 
 
-def _resampled(table: Right, number: int) -> Right:
-    """The same two with the examples drawn anew, (2, draws of examples).
-
-    An example that is drawn twice moves accuracy twice as far, so that a draw of examples varies more than the
-    examples do: by its own variance over n², in the mean. That is taken off, else the interval lies too high.
-    """
-    size = table.shape[2]
+def _resampled(variances: Right, number: int) -> Right:
+    """The variance of accuracy with the examples drawn anew, (2, draws of examples)."""
+    size = variances.shape[1]
     drawn = rng(0, number, "variance").integers(size, size=(DRAWS, size)) + size * np.arange(DRAWS)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=DRAWS * size).reshape(DRAWS, size)
-    accuracies = table @ counts.T / size
-    found = [_variance(accuracies, axis) - _variance(table, axis) @ counts.T / size**2 for axis in (0, 1)]
-    return np.asarray(np.array(found) * size / (size - 1))
-
-
-def _variance(values: Right, axis: int) -> Right:
-    """The variance over the first or the second axis, the mean over the other."""
-    return np.asarray(np.var(values, axis=axis, ddof=1).mean(axis=0))
+    return np.asarray(variances @ counts.T / size**2)
 
 
 def _deviations(variances: Sequence[Right]) -> Right:

@@ -15,6 +15,7 @@ from zicl.evaluate.training import TrainingIndex
 from zicl.lm.heads import silenced
 from zicl.pipeline import Pipeline
 from zicl.retrieve.nearest import Nearest
+from zicl.study.heads.balanced import balanced
 from zicl.study.heads.control import random_like
 from zicl.study.heads.find import find_heads
 from zicl.study.heads.mark import mark
@@ -37,7 +38,7 @@ def pipeline(lm, builder):
     answers = [LABELS[int(n)] for n in draw.permutation([0, 1] * 6)]
     examples = [Example(word, word, label) for word, label in zip(INPUTS, answers, strict=True)]
     labels, encoder = Labels.of(LABELS), BagEncoder()
-    return Pipeline(
+    nearest = Pipeline(
         labels=labels,
         builder=builder,
         lm=lm,
@@ -45,10 +46,9 @@ def pipeline(lm, builder):
         k=12,
         index=TrainingIndex("fruit", examples, encoder, lambda text: encoder.encode([text])[0]),
         retriever=Nearest(exclude_self=False),
-        # Else the identical demonstration is the last, and looking at the last label is as good as copying.
-        order="shuffled",
         labeler=GoldLabels(original(labels), answers),
     )
+    return balanced(nearest, answers, exclude_self=False)
 
 
 def answers(lm, builder):

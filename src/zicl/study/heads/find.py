@@ -2,9 +2,9 @@
 
 The score of a head is the mean, over prompts, of its attention to the displayed labels of the answer's class, less
 that to the other labels shared over the other classes. A head that looks at all labels alike gets 0 where every class
-is shown as often. The prompts have to show labels that belong to their texts (gold ones of nearest training examples):
-where labels were drawn, a head that copies the label of the nearest text, whatever it is, gets 0 in the mean, and only
-heads that look for a label by its own words are found.
+is shown as often, as in balanced prompts. The labels have to belong to their texts (gold ones of nearest training
+examples): where labels were drawn, a head that copies the label of the nearest text, whatever it is, gets 0 in the
+mean, and only heads that look for a label by its own words are found.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field, field_validator
@@ -11,13 +11,13 @@ from zicl._registry import did_you_mean
 from zicl.evaluate.methods import Method
 from zicl.lm.heads import Head
 from zicl.report.cells import Block
-from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name, changed, look
+from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name, arm_title, changed, look
 from zicl.study.declare import Arms, Count, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Drawn, Figure, Series
 from zicl.study.heads.control import random_like
 from zicl.study.heads.figure import draw_map
 from zicl.study.heads.scores import FILE, HeadScores
-from zicl.study.outcome import Outcome, points
+from zicl.study.outcome import Outcome, minus, points
 
 MAP = "map"
 _WAYS, _WORDS = ("nearest", "diverse", "physical"), ("original", "synonyms")
@@ -84,19 +84,20 @@ def _parts(options: HeadOptions, setup: Setup) -> list[Part]:
 
 def _figures(options: HeadOptions, outcome: Outcome) -> list[Figure | Drawn]:
     def silenced(block: Block) -> Iterator[Series]:
-        for name, (way, words) in _ARMS.items():
+        for name, which in _ARMS.items():
             groups = {"all heads": name, f"{options.count} copying heads silent": _silent(name, options.count)}
-            yield outcome.bars(block, f"{RETRIEVALS[way]}, {WORDS[words]}", arm_look(way, words), groups)
+            yield outcome.bars(block, arm_title(*which), arm_look(*which), groups)
 
     def sweep(block: Block) -> Iterator[Series]:
         counts = sorted({*options.sweep, options.count})
         for name in options.swept:
             names = {0.0: name, **{float(count): _silent(name, count) for count in counts}}
-            yield outcome.line(block, f"{arm(*_ARMS[name]).title}, copying heads", look(name), names)
+            if any(outcome.has(block, _silent(name, count)) for count in counts if count != options.count):
+                yield outcome.line(block, f"{arm_title(*_ARMS[name])}, copying heads", look(name), names)
 
     def change(block: Block) -> Iterator[Series]:
         for name, which in _ARMS.items():
-            yield outcome.differences(block, arm(*which).title, arm_look(*which), _changes(options, name))
+            yield outcome.differences(block, arm_title(*which), arm_look(*which), _changes(options, name))
 
     made: list[Figure | Drawn] = [
         Figure("heads", "Without the heads that copy", "", ACCURACY, outcome.panels(lambda b: [*silenced(b)])),
@@ -135,24 +136,39 @@ def _changes(options: HeadOptions, name: str) -> dict[str, dict[str, float]]:
     return found
 
 
+def _mean(gains: Mapping[str, Mapping[str, float]], words: str) -> dict[str, float]:
+    """What silencing changes with labels shown as ``words``, in the mean over the ways to find sentences."""
+    names = [arm_name(way, words) for way in _WAYS]
+    return {method: weight / len(names) for name in names for method, weight in gains[name].items()}
+
+
+def _said(name: str) -> str:
+    way, words = _ARMS[name]
+    return f"{RETRIEVALS[way].lower()} with {WORDS[words]}"
+
+
 def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
     said = []
     for block in outcome.blocks:
-        each = []
-        for name, (way, words) in _ARMS.items():
-            gain = outcome.compare(block, _changes(options, name)["copying heads"])
-            each.append(f"{points(gain)} for {RETRIEVALS[way].lower()} with {WORDS[words]}")
+        gains = {name: _changes(options, name)["copying heads"] for name in _ARMS}
+        each = [f"{points(outcome.compare(block, gain))} for {_said(name)}" for name, gain in gains.items()]
         every = [*_ARMS, *(_silent(name, options.count) for name in _ARMS)]
         size = outcome.size(block, every)
         said.append(f"{block.inference}: without {options.count} copying heads accuracy is {', '.join(each)} ({size}).")
+        closest = outcome.compare(block, minus(gains["naive"], gains["z-icl"]))
+        original = outcome.compare(block, minus(_mean(gains, "original"), _mean(gains, "synonyms")))
+        said.append(
+            f"{block.inference}: the gain of {_said('naive')} is larger than that of {_said('z-icl')} by "
+            f"{points(closest)}; over the three ways it is larger with original labels than with synonyms by "
+            f"{points(original)}."
+        )
         against = []
         for name in options.controls:
             drawn = _controls(options, name)
             if not outcome.has(block, *drawn):
                 continue
             weights = {_silent(name, options.count): 1.0, **dict.fromkeys(drawn, -1 / len(drawn))}
-            title = f"{RETRIEVALS[_ARMS[name][0]].lower()} with {WORDS[_ARMS[name][1]]}"
-            against.append(f"{points(outcome.compare(block, weights))} for {title}")
+            against.append(f"{points(outcome.compare(block, weights))} for {_said(name)}")
         if against:
             said.append(
                 f"{block.inference}: against {options.draws} draws of random heads of the same layers that is "
