@@ -16,10 +16,11 @@ from tests.conftest import DOCUMENTS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYTHON = (ROOT / "docs/PYTHON.md").read_text(encoding="utf-8")
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language, page=README):
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +43,38 @@ def environment(place):
     return {**os.environ, "ZICL_HOME": str(place / "home"), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
 
-@pytest.mark.real
-def test_the_readmes_python(place):
-    code = "\n".join(blocks("python"))
+def run_python(page, place):
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=place, env=environment(place), capture_output=True, text=True, check=False
+        [sys.executable, "-c", "\n".join(blocks("python", page))],
+        cwd=place,
+        env=environment(place),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "demonstrations in the prompt" in done.stdout
+    return done.stdout
+
+
+@pytest.mark.real
+def test_the_readmes_python(place):
+    assert "demonstrations in the prompt" in run_python(README, place)
     assert (place / "film-direct.zicl-clf").is_dir()
+
+
+@pytest.mark.real
+def test_the_python_of_the_page_on_python(place):
+    said = run_python(PYTHON, place)
+    assert "terrible -" in said
+    assert (place / "films.zicl-clf").is_dir()
+
+
+def test_the_page_on_python_has_every_setting_with_its_default():
+    from zicl.config import GROUPS
+
+    told = dict(re.findall(r"^\| `(\w+\.\w+)`(?: †)? \| `(.*?)` \|", PYTHON, re.MULTILINE))
+    fields = {f"{group}.{name}": field for group, kind in GROUPS.items() for name, field in kind.model_fields.items()}
+    assert told == {name: str(field.default) for name, field in fields.items()}
 
 
 @pytest.mark.real
@@ -65,8 +89,18 @@ def test_the_readmes_shell(place):
 
 
 def test_the_readme_names_only_files_that_exist():
-    for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
+    for target in re.findall(r"\]\((?!http)([^)#]+)", README):
         assert (ROOT / target).is_file(), target
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_links_between_pages_lead_somewhere(page):
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
+        goal = (page.parent / target) if target else page
+        assert goal.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", goal.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
 
 
 def options(page):
@@ -124,10 +158,8 @@ def test_pages_with_results_are_those_of_the_stored_rows(name, monkeypatch):
     assert made.page(text) == text
 
 
-def test_every_study_has_its_place_and_its_figures_are_there():
+def test_every_study_has_its_place():
     from zicl.study.studies import NAMES
 
     text = (ROOT / "docs/STUDIES.md").read_text(encoding="utf-8")
     assert all(f"<!-- {name}: begin -->" in text for name in NAMES)
-    for target in re.findall(r"\]\((?!http)([^)]+)\)", text):
-        assert (ROOT / "docs" / target).is_file(), target

@@ -44,7 +44,7 @@ class ZICLClassifier(TextClassifier):
     index : path of a corpus built with ``zicl corpus build``, an open ``Index``, or None for no-demos
     labels : names, a mapping name → synonyms, ``Labels``, or the path of a labels.toml; a number for so many options
         that are other words for every text
-    lm : a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, or a loaded language model
+    lm : a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, ``http://HOST/v1#ID``, or a loaded language model
     method : "z-icl" (the paper's), "z-icl+" (with the encoder's opinion), "naive", "random-inputs" or "no-demos"
     retrieval, labelling, prompt, scoring : settings; what is set in them changes the method's and the defaults
     calibrate : "batch", "contextual", "domain", "pmi", or a ``Calibration`` with more settings

@@ -110,7 +110,7 @@ class Scoring(_Settings):
     """How the language model scores a label, and where it runs (device, dtype and batch size: if it is loaded here)."""
 
     inference: Literal["direct", "channel", "both"] = "channel"
-    # One more term beside the language model: the encoder's cosine of the text to the label words.
+    # One more term: the encoder's cosine of the text to each label's description, or to its words.
     encoder: bool = False
     reduce: Literal["sum", "mean"] = "sum"
     # One device, or a map over several: map:auto. See docs/MODELS.md.

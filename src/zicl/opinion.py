@@ -1,4 +1,4 @@
-"""The encoder's own opinion: how similar a text is to each label's words. The embedding is there already."""
+"""The encoder's own opinion: how similar a text is to each label's description, or its words."""
 
 from __future__ import annotations
 

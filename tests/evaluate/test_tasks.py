@@ -130,7 +130,7 @@ def app():
 
 def test_the_command_lists_them(app, tmp_path):
     path = write(tmp_path, '[MR]\ntest = "mr.csv"\n[Mail]\nlabels = ["spam", "ham"]')
-    found = json.loads(CliRunner().invoke(app, ["tasks", "--tasks", str(path), "--json"]).stdout)
+    found = json.loads(CliRunner().invoke(app, ["tasks", "--task-file", str(path), "--json"]).stdout)
     assert [task["name"] for task in found] == [*PAPER, "Mail"]
     assert found[0]["labels"][0]["synonyms"] == ["bad"]
     assert found[6]["test"] == str(tmp_path / "mr.csv")
@@ -142,6 +142,6 @@ def test_the_command_lists_them(app, tmp_path):
     assert all(f"hf:{task.hub.id}" in narrow.stdout for task in read_tasks().values())
     assert max(map(len, narrow.stdout.splitlines())) <= 80
     assert "template and origin; --json has everything" in narrow.stderr
-    own = CliRunner().invoke(app, ["tasks", "--tasks", str(path)], env={"COLUMNS": "300"}).stdout
+    own = CliRunner().invoke(app, ["tasks", "--task-file", str(path)], env={"COLUMNS": "300"}).stdout
     assert "none given" in own
     assert "spam, ham" in own

@@ -27,7 +27,7 @@ WithOption = Annotated[Path | None, typer.Option("--with", help="A saved classif
 LabelsOption = Annotated[
     str | None,
     typer.Option(
-        "--labels", "-l", help="Label words, comma-separated, or a labels.toml; a number: so many options a row."
+        "--labels", "-l", help="Label words, comma-separated, or a labels.toml; a number N: every row has N options."
     ),
 ]
 SynonymsOption = Annotated[list[str] | None, typer.Option("--synonyms", help="LABEL=SYNONYM, as often as needed.")]
@@ -47,7 +47,7 @@ InferenceOption = Annotated[
 ]
 CalibrateOption = Annotated[
     str | None,
-    typer.Option("--calibrate", help="batch, contextual, domain or pmi: take off what a label gets for any text."),
+    typer.Option("--calibrate", help="batch, contextual, domain or pmi: subtract what a label gets for any text."),
 ]
 ShareOption = Annotated[
     int | None, typer.Option("--share", help="About so many inputs share one set of demonstrations: faster. [1]")
@@ -60,7 +60,7 @@ KOption = Annotated[int | None, typer.Option("--k", help="Number of demonstratio
 TemplateOption = Annotated[
     str | None,
     typer.Option(
-        "--template", help="auto, review, text, none, or your own: 'Review: {input}|Sentiment: {label}'. [auto]"
+        "--template", help="review, text, pair, choice, none, or your own: 'Review: {input}|Verdict: {label}'. [auto]"
     ),
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Decides every random draw. [0]")]

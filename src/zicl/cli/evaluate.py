@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zicl.evaluate.plan import Shard
     from zicl.evaluate.world import World
 
-OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The results folder; one that is there goes on.")]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The results folder; a run in it is resumed.")]
 
 
 @dataclass(frozen=True)

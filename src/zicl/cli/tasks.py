@@ -22,7 +22,7 @@ _REST = 36
 
 def tasks(
     file: Annotated[
-        Path | None, typer.Option("--tasks", help="A TOML file with tasks of your own, or with the files of these.")
+        Path | None, typer.Option("--task-file", help="A TOML file with tasks of your own, or files of these.")
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
