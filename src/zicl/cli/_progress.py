@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from zicl._progress import Report, duration
 
+# How long a log may say nothing, in seconds.
+_SILENCE = 60.0
+
 
 @contextmanager
 def bars() -> Iterator[Report]:
-    """A report that draws one bar a stage; where standard error is no terminal, it writes one line a stage."""
+    """A report that draws a bar for each stage; where standard error is no terminal, it writes lines."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -23,6 +27,9 @@ def bars() -> Iterator[Report]:
     )
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lines()
+        return
     progress = Progress(
         SpinnerColumn(finished_text="✓"),
         TextColumn("{task.description}"),
@@ -33,8 +40,6 @@ def bars() -> Iterator[Report]:
         TimeRemainingColumn(elapsed_when_finished=True),
         TextColumn("[dim]{task.fields[note]}"),
         console=console,
-        # In a log file the bars would repeat, all at once and at the end, what was written line by line.
-        disable=not console.is_terminal,
     )
     tasks: dict[str, TaskID] = {}
     last: list[str] = []
@@ -45,8 +50,6 @@ def bars() -> Iterator[Report]:
                 progress.update(tasks[last[-1]], total=1, completed=1)
             tasks[stage] = progress.add_task(stage, total=total, note=note, rate="")
             last.append(stage)
-            if not console.is_terminal:
-                say(f"{stage} {note}".rstrip())
         task = progress.tasks[tasks[stage]]
         rate = f"{task.speed:,.0f}/s" if task.speed and total and total > 1 and stage == "embedding" else ""
         progress.update(tasks[stage], completed=done, total=total, note=note, rate=rate)
@@ -56,6 +59,27 @@ def bars() -> Iterator[Report]:
         for task in progress.tasks:
             if not task.finished:
                 progress.update(task.id, total=1, completed=1)
+
+
+def lines(write: Callable[[str], None] | None = None, clock: Callable[[], float] = time.monotonic) -> Report:
+    """A report for logs: a line where a stage begins, then one a minute with the time left."""
+    begun: dict[str, tuple[float, float]] = {}
+    spoken = clock()
+
+    def report(stage: str, done: float, total: float | None = None, note: str = "") -> None:
+        nonlocal spoken
+        now, said = clock(), f"{stage} {note}".rstrip()
+        if stage in begun:
+            start, first = begun[stage]
+            if now - spoken < _SILENCE or not total or done <= first:
+                return
+            left = duration((now - start) * (total - done) / (done - first))
+            said = f"{said}: {done / total:.0%}, about {left} left"
+        begun.setdefault(stage, (now, done))
+        spoken = now
+        (write or say)(said)
+
+    return report
 
 
 def say(text: str = "") -> None:
