@@ -52,6 +52,16 @@ def test_every_number_has_its_interval(bars, lines):
     assert len(drawn.containers) == 2
 
 
+def test_no_legend_runs_over_the_edges():
+    titles = ["Physical neighbour, original labels", "Diverse nearest, the paper's share, at least 2 k", "Nearest"]
+    shown = tuple(series(title, look("naive"), {"CR": 50}) for title in titles)
+    canvas = make(Figure("long", "Long names", "", "accuracy", (Panel("channel", shown),)))
+    canvas.draw_without_rendering()
+    legend = canvas.legends[0].get_window_extent()
+    assert legend.x0 >= 0
+    assert legend.x1 <= canvas.bbox.x1
+
+
 def test_the_figure_in_words(bars):
     assert bars.alt.startswith(
         "channel, One: CR 50.0 (48.0 to 53.0), average 52.0 (50.0 to 55.0). channel, Two: CR 40.0"

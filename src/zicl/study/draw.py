@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-_HIGH, _WIDE = 2.6, 3.4
+_HIGH, _WIDE, _MARGIN = 2.6, 3.4, 0.1
 # How wide a bar is at least, in inches, and how much of its group's width the bars take.
 _BAR, _GROUP = 0.13, 0.8
 # How far the points of the next line stand aside, as a share of the axis.
@@ -57,7 +57,16 @@ def make(figure: Figure) -> Canvas:
     _bottom(canvas.axes[0], figure)
     order = [title for title in titles if title in shown]
     canvas.legend([shown[title] for title in order], order, loc="outside lower center", ncols=2, frameon=False)
+    _widen(canvas)
     return canvas
+
+
+def _widen(canvas: Canvas) -> None:
+    """At least as wide as the legend, which would run over the edges else."""
+    canvas.draw_without_rendering()
+    needed = canvas.legends[0].get_window_extent().width / canvas.dpi + 2 * _MARGIN
+    wide, high = canvas.get_size_inches()
+    canvas.set_size_inches(max(wide, needed), high)
 
 
 def _bars(axes: Axes, panel: Panel, groups: list[str | float]) -> dict[str, Any]:
