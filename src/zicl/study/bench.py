@@ -21,7 +21,7 @@ from zicl.exceptions import ConfigError
 from zicl.lm.base import LanguageModel
 from zicl.lm.heads import layout
 from zicl.retrieve.index import Index
-from zicl.study.declare import Part, Study
+from zicl.study.declare import UNLIMITED, Part, Study
 from zicl.study.heads.scores import FILE, HeadScores
 from zicl.study.settings import Settings
 
@@ -161,7 +161,9 @@ class StudySetup:
 
     def _finding(self, task: str) -> World:
         """What heads are found on."""
-        made = self.bench.settings.experiment(self.study, Part("find", {_FINDER: METHODS[_FINDER]}))
+        # What is cut is the farthest, whatever its label, and the prompts would no longer show as many of each.
+        part = Part("find", {_FINDER: METHODS[_FINDER]}, UNLIMITED)
+        made = self.bench.settings.experiment(self.study, part)
         return self.bench.world(self.bench.placed(made.model_copy(update={"tasks": (task,)})))
 
     def _find(self, task: str, count: int) -> HeadScores:
@@ -174,7 +176,14 @@ class StudySetup:
         nearest = Runner(world).ensemble(Cell(task, _FINDER, "task", "direct", None)).main
         pipeline = balanced(nearest, [example.label for example in world.training[task]])
         chosen = subsample(world.training[task], count, world.tasks[task].sample_seed)
-        prompts = [mark(pipeline.prepare(example.text), pipeline.builder, example.label) for example in chosen]
+        prepared = [pipeline.prepare(example.text) for example in chosen]
+        if any(each.prompt.dropped for each in prepared):
+            raise ConfigError(
+                f"{pipeline.k} training examples of {task} do not fit into the model's context, and with some of them "
+                "left out there would not be as many of each label",
+                hint="find the heads on a task with shorter texts (option task of this study), or with a smaller --k",
+            )
+        prompts = [mark(each, pipeline.builder, one.label) for each, one in zip(prepared, chosen, strict=True)]
         done = 0
 
         def advance(more: int) -> None:

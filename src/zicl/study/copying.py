@@ -55,11 +55,13 @@ def _findings(_: Options, outcome: Outcome) -> list[str]:
         )
         rates = {kind: outcome.compare(block, {name: 1}, measure=copied) for kind, name in _SAME.items()}
         total = outcome.compare(block, dict.fromkeys(_SAME.values(), 0.5), measure=copied)
+        # Terms that weigh nothing keep it to the seeds of the others.
+        without = outcome.compare(block, {"icl-gold": 1, **dict.fromkeys(_SAME.values(), 0.0)})
         said.append(
             f"{block.inference}: with the input itself among the demonstrations, its label there is predicted in "
             f"{per_cent(total)}: {per_cent(rates['correct'])} where it is correct, {per_cent(rates['incorrect'])} "
             f"where it is not ({outcome.size(block, list(_SAME.values()))}). Without it ICL-gold predicts the correct "
-            f"label in {per_cent(outcome.compare(block, {'icl-gold': 1}))}."
+            f"label in {per_cent(without)}."
         )
     return said
 

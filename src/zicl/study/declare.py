@@ -19,6 +19,9 @@ PAPER_SIX = ("CR", "Amz5", "Yelp5", "Tweet", "MR", "SST2")
 # A number of something, as options have it.
 Count = Annotated[int, Field(ge=1)]
 
+# No limit but the model's context, which prompts always keep to.
+UNLIMITED: Mapping[str, Any] = {"prompt": {"tokens_all_demos": 1 << 20}}
+
 # The methods of an experiment by name.
 Arms = Mapping[str, Method]
 

@@ -9,12 +9,10 @@ from pydantic import Field
 from zicl.evaluate.methods import METHODS, Method
 from zicl.report.cells import Block
 from zicl.study.arms import changed, look
-from zicl.study.declare import Count, Options, Part, Setup, Study
+from zicl.study.declare import UNLIMITED, Count, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, points
 
-# No limit but the model's context, which prompts always keep to.
-_UNLIMITED = {"prompt": {"tokens_all_demos": 1 << 20}}
 _SHOWN = {"z-icl": "Z-ICL", "inputs-only": "Inputs only", "icl-gold": "ICL-gold"}
 
 
@@ -38,7 +36,7 @@ def _parts(options: FormatOptions, _: Setup) -> list[Part]:
         for name, base in _bases().items()
         for k in counts[name]
     }
-    return [Part("k", {"no-demos": METHODS["no-demos"], **arms}, _UNLIMITED)]
+    return [Part("k", {"no-demos": METHODS["no-demos"], **arms}, UNLIMITED)]
 
 
 def _figures(options: FormatOptions, outcome: Outcome) -> list[Figure]:
@@ -60,15 +58,13 @@ def _findings(options: FormatOptions, outcome: Outcome) -> list[str]:
     said = []
     for block in outcome.blocks:
         both = [k for k in options.inputs_only if outcome.has(block, f"z-icl-k{k}", f"inputs-only-k{k}")]
-        if not both:
-            continue
-        weight = 1 / len(both)
-        pairs = {f"z-icl-k{k}": weight for k in both} | {f"inputs-only-k{k}": -weight for k in both}
-        shown = ", ".join(str(k) for k in sorted(both))
-        said.append(
-            f"{block.inference}: Z-ICL minus inputs only is {points(outcome.compare(block, pairs))} over k = {shown} "
-            f"({outcome.size(block, list(pairs))})."
-        )
+        if both:
+            pairs = {f"z-icl-k{k}": 1 / len(both) for k in both} | {f"inputs-only-k{k}": -1 / len(both) for k in both}
+            shown = ", ".join(str(k) for k in sorted(both))
+            said.append(
+                f"{block.inference}: Z-ICL minus inputs only is {points(outcome.compare(block, pairs))} over "
+                f"k = {shown} ({outcome.size(block, list(pairs))})."
+            )
         least, most = (f"z-icl-k{k}" for k in (min(options.k), max(options.k)))
         every = {f"z-icl-k{k}": 1 / len(options.k) for k in options.k}
         gold = {f"icl-gold-k{k}": -1 / len(options.k) for k in options.k}
@@ -76,7 +72,8 @@ def _findings(options: FormatOptions, outcome: Outcome) -> list[str]:
             f"{block.inference}: Z-ICL with k = {max(options.k)} minus k = {min(options.k)} is "
             f"{points(outcome.compare(block, {most: 1, least: -1}) if most != least else None)}; over all k it is "
             f"{points(outcome.compare(block, every | {'no-demos': -1}))} against no-demos and "
-            f"{points(outcome.compare(block, every | gold))} against ICL-gold."
+            f"{points(outcome.compare(block, every | gold))} against ICL-gold "
+            f"({outcome.size(block, [*every, *gold])})."
         )
     return said
 

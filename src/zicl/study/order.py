@@ -92,7 +92,8 @@ def _findings(options: OrderOptions, outcome: Outcome) -> list[str]:
         said.append(
             f"{block.inference}: the standard deviation of accuracy on a task is {_spread(found.labels)} over draws of "
             f"labels for the same sentences and {_spread(found.sentences)} over draws of sentences with the same "
-            f"labels; the first is larger by {points(found.difference)} ({outcome.size(block, _drawn(options))})."
+            f"labels; the first is larger by {points(found.difference)} ({options.draws} draws of labels by a draw of "
+            f"sentences a seed; {outcome.size(block, _drawn(options))})."
         )
     return said
 

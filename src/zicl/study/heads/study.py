@@ -11,7 +11,7 @@ from zicl._registry import did_you_mean
 from zicl.evaluate.methods import Method
 from zicl.lm.heads import Head
 from zicl.report.cells import Block
-from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name, arm_title, changed, look
+from zicl.study.arms import RETRIEVALS, WORDS, arm, arm_look, arm_name, arm_title, changed
 from zicl.study.declare import Arms, Count, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Drawn, Figure, Series
 from zicl.study.heads.control import random_like
@@ -93,7 +93,7 @@ def _figures(options: HeadOptions, outcome: Outcome) -> list[Figure | Drawn]:
         for name in options.swept:
             names = {0.0: name, **{float(count): _silent(name, count) for count in counts}}
             if any(outcome.has(block, _silent(name, count)) for count in counts if count != options.count):
-                yield outcome.line(block, f"{arm_title(*_ARMS[name])}, copying heads", look(name), names)
+                yield outcome.line(block, f"{arm_title(*_ARMS[name])}, copying heads", arm_look(*_ARMS[name]), names)
 
     def change(block: Block) -> Iterator[Series]:
         for name, which in _ARMS.items():
