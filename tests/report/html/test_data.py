@@ -1,15 +1,18 @@
 """The embedded predictions say what the rows say, with the texts and nearest sentences they were computed with."""
 
 import json
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from tests.report.html.conftest import HOSTILE
 from zicl.evaluate.store import Results
 from zicl.exceptions import ConfigError, OfflineError
+from zicl.identical import INPUT_ITSELF
 from zicl.report.build import make_report
 from zicl.report.html.data import page_data
-from zicl.report.html.predictions import answers
+from zicl.report.html.predictions import Demo, _Rows, answers
 from zicl.report.html.texts import Texts, read_texts
 from zicl.retrieve.base import Query
 from zicl.retrieve.physical import Physical
@@ -17,7 +20,7 @@ from zicl.retrieve.physical import Physical
 
 @pytest.fixture
 def shown(evaluated):
-    return answers("results", [evaluated.results], make_report([evaluated.results]).results, None)
+    return answers("results", [evaluated.results], make_report([evaluated.results]).results, 99)
 
 
 def test_every_row_is_there_with_its_scores_and_demonstrations(evaluated, shown):
@@ -33,13 +36,37 @@ def test_every_row_is_there_with_its_scores_and_demonstrations(evaluated, shown)
         assert [cell["labels"][one[side]] for side in ("gold", "predicted")] == [row["gold"], row["predicted"]]
         assert one["scores"] == pytest.approx(row["log_likelihoods"], abs=1e-4)
         demos = [data["sentences"][place] for place, *_ in one["demos"]]
-        assert [demo["id"] for demo in demos] == row["demos"][::-1]
-        assert [data["words"][words] for _, words, *_ in one["demos"]] == row["demo_words"][::-1]
+        step = -1 if row["similarities"] and None not in row["similarities"] else 1
+        assert [demo["id"] for demo in demos] == row["demos"][::step]
+        assert [data["words"][words] for _, words, *_ in one["demos"]] == row["demo_words"][::step]
         for demo in demos:
             train = cell["method"] == "icl-gold"
             known = {e.id: e.text for e in evaluated.world.training["Days"]} if train else None
             assert demo["text"] == (known[demo["id"]] if known else evaluated.index.sentence(int(demo["id"])).text)
     assert data["cells"][0]["method"] == "z-icl"
+
+
+@pytest.mark.parametrize(
+    ("similarities", "shown"),
+    [([0.9, 0.5, 0.1], "abc"), ([0.1, 0.5, 0.9], "cba"), ([0.5, 0.1, 0.9], "cab"), ([None] * 3, "abc")],
+)
+def test_demonstrations_are_nearest_first_however_they_stand_in_the_prompt(similarities, shown):
+    told = {"demos": list("abc"), "demo_words": list("xyz"), "demo_labels": list("xyz"), "similarities": similarities}
+    rows = _Rows(pa.Table.from_pylist([{**told, "kept": 3, "input_cut": False}]), {"one": 0})
+    demos, _ = rows.demos("one")
+    assert "".join(demo.id for demo in demos) == shown
+
+
+def test_the_input_among_its_own_demonstrations_is_told_as_such(evaluated, shown):
+    own = next(each for each in shown if each.key.method == "icl-gold")
+    first = own.shown[0]
+    itself = replace(first, demos=(Demo(INPUT_ITSELF, "great", "great", None, True),))
+    data = page_data([replace(own, shown=(itself,))], evaluated.texts(), show=True)
+    example = data.value["examples"][0]
+    assert data.value["sentences"] == [
+        {"id": first.example, "source": INPUT_ITSELF, "domain": "Days", "text": example["text"][0]}
+    ]
+    assert not any("sentences go by their ids" in note for note in data.notes)
 
 
 def test_the_nearest_sentences_are_those_of_the_search(evaluated, shown):

@@ -119,6 +119,13 @@ def test_studies_alone_make_a_page(evaluated):
     assert len(json.loads(page.scripts["script"][0])["predictions"]) == 66
 
 
+def test_the_limit_is_for_the_whole_page(evaluated, monkeypatch):
+    monkeypatch.setattr("zicl.report.html.choose.IN_ALL", 24)
+    data = json.loads(Page(evaluated.page()).scripts["script"][0])
+    assert len(data["cells"]) == 12
+    assert len(data["predictions"]) == 24
+
+
 def test_no_predictions_and_no_texts_can_be_asked_for(evaluated):
     empty = json.loads(Page(evaluated.page(predictions=0)).scripts["script"][0])
     assert empty["predictions"] == []

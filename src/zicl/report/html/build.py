@@ -10,6 +10,7 @@ from zicl.report.build import Report
 from zicl.report.calibrate import calibrated
 from zicl.report.cells import Metric, Results
 from zicl.report.collect import collect
+from zicl.report.html.choose import limit
 from zicl.report.html.data import page_data
 from zicl.report.html.figures import drawn, figure_html
 from zicl.report.html.folders import Found
@@ -36,13 +37,10 @@ def make_page(found: Found, report: Report | None, texts: Texts, browsing: Brows
     """The page on what was found; ``report`` is the one on the results that belong to no study."""
     metric: Metric = "accuracy" if report is None else report.metric
     behind = {study.id: _collected(study) for study in found.studies}
-    shown: list[Answers] = []
-    if report is not None:
-        shown += answers(RESULTS, found.results, report.results, browsing.predictions)
-    for study in found.studies:
-        results = behind[study.id]
-        if results is not None:
-            shown += answers(study.told.name, study.results, results, browsing.predictions)
+    sources = [] if report is None else [(RESULTS, found.results, report.results)]
+    sources += [(s.told.name, s.results, results) for s in found.studies if (results := behind[s.id]) is not None]
+    cells = sum(len(cell.runs) for _, _, results in sources for cell in results.cells.values())
+    shown = [one for source in sources for one in answers(*source, limit(cells, browsing.predictions))]
     data = page_data(shown, texts, show=browsing.show_texts)
     parts = [
         *([] if report is None else _report_parts(report)),

@@ -9,6 +9,7 @@ from typing import Any
 
 from zicl.corpus.store import Sentence
 from zicl.evaluate.examples import Example
+from zicl.identical import INPUT_ITSELF
 from zicl.pair import halves
 from zicl.report.html.nearest import NearestSentences
 from zicl.report.html.predictions import Answers, Demo, Prediction
@@ -68,12 +69,18 @@ class _Builder:
         found: Sequence[tuple[int, ...]] = [()] * len(one.demos)
         if index is not None and self.nearest is not None:
             found = self.nearest.of(None if example is None else example.text, one.demos, own.config)
-        return [self._demo(own, demo, rows, train=train) for demo, rows in zip(one.demos, found, strict=True)]
+        places = [
+            self._input(own, example)
+            if demo.id == INPUT_ITSELF and example is not None
+            else self._sentence(own, demo.id, train=train)
+            for demo in one.demos
+        ]
+        return [self._demo(own, *each) for each in zip(one.demos, places, found, strict=True)]
 
-    def _demo(self, own: Answers, demo: Demo, rows: tuple[int, ...], *, train: bool) -> list[Any]:
+    def _demo(self, own: Answers, demo: Demo, place: int, rows: tuple[int, ...]) -> list[Any]:
         similarity = None if demo.similarity is None else round(demo.similarity, 3)
         return [
-            self._sentence(own, demo.id, train=train),
+            place,
             self.words.place(demo.words, demo.words),
             similarity,
             int(demo.kept),
@@ -83,6 +90,11 @@ class _Builder:
     def _sentence(self, own: Answers, name: str, *, train: bool) -> int:
         sentence = self.texts.sentence(own.manifest, own.key.task, name, train=train)
         return self.sentences.place((id(own.manifest), train and own.key.task, name), self._told(name, sentence))
+
+    def _input(self, own: Answers, example: Example) -> int:
+        """The input itself, where it stands among its demonstrations."""
+        told = self._told(example.id, Sentence(-1, example.text, -1, 0, own.key.task, INPUT_ITSELF))
+        return self.sentences.place((id(own.manifest), own.key.task, INPUT_ITSELF, example.id), told)
 
     def _told(self, name: str, sentence: Sentence | None) -> dict[str, str]:
         if sentence is None:

@@ -182,8 +182,11 @@
         kept ? "" : make("p", "hint", "Not in the prompt: there was no room for it."));
     });
     const shown = make("ol", "demos", ...items);
-    shown.setAttribute("aria-label", "Demonstrations, nearest first");
-    return [make("h4", "", `Demonstrations, nearest first (${one.demos.length})`), shown];
+    // Without similarities they are in the prompt's order.
+    const known = one.demos.every(([, , similarity]) => similarity !== null);
+    const title = known ? "Demonstrations, nearest first" : "Demonstrations";
+    shown.setAttribute("aria-label", title);
+    return [make("h4", "", `${title} (${one.demos.length})`), shown];
   }
 
   previous.addEventListener("click", () => show(at - 1));

@@ -13,7 +13,7 @@ from zicl.evaluate.store import Results as Stored
 from zicl.evaluate.store import cell_key
 from zicl.report.cells import Cell, Key, Results, Run
 from zicl.report.collect import model_names
-from zicl.report.html.choose import choose, limit
+from zicl.report.html.choose import choose
 from zicl.report.reliability import makes_claims
 from zicl.report.table import row_title
 
@@ -34,7 +34,10 @@ class Demo:
 
 @dataclass(frozen=True)
 class Prediction:
-    """One answer; classes are positions among the cell's labels, demonstrations stand nearest first."""
+    """One answer; classes are positions among the cell's labels.
+
+    Demonstrations stand nearest first where all have a similarity, else as in the prompt.
+    """
 
     example: str
     gold: int
@@ -65,11 +68,10 @@ class Answers:
     manifest: dict[str, Any]
 
 
-def answers(group: str, folders: Sequence[Path], results: Results, most: int | None) -> list[Answers]:
-    """The predictions of every cell and seed in these folders: z-icl's first, those without demonstrations last."""
+def answers(group: str, folders: Sequence[Path], results: Results, most: int) -> list[Answers]:
+    """At most so many predictions of every cell and seed: z-icl's first, those without demonstrations last."""
     stored = [Stored.open(folder) for folder in folders]
     names = model_names([(each.folder, each.manifest) for each in stored])
-    count = sum(len(cell.runs) for cell in results.cells.values())
     found: list[Answers] = []
     for each, model in zip(stored, names, strict=True):
         table = each.table(_COLUMNS)
@@ -80,7 +82,7 @@ def answers(group: str, folders: Sequence[Path], results: Results, most: int | N
                 if name in places:
                     rows = _Rows(table, places[name])
                     config = each.manifest["cells"].get(name, {}).get("method") or {}
-                    chosen = tuple(_chosen(results, cell, run, rows, limit(count, most)))
+                    chosen = tuple(_chosen(results, cell, run, rows, most))
                     found.append(_answers(group, cell, run, chosen, config, each.manifest))
     return sorted(found, key=_rank)
 
@@ -125,7 +127,11 @@ class _Rows:
                 zip(ids, row["demo_words"], row["demo_labels"], similarities, strict=True)
             )
         ]
-        return tuple(reversed(shown)), bool(row["input_cut"])
+        if all(demo.similarity is not None for demo in shown):
+            # The nearest stand last, unless the method orders them otherwise.
+            shown.reverse()
+            shown.sort(key=lambda demo: -(demo.similarity or 0.0))
+        return tuple(shown), bool(row["input_cut"])
 
 
 def _chosen(results: Results, cell: Cell, run: Run, rows: _Rows, most: int) -> Iterator[Prediction]:
