@@ -30,6 +30,9 @@ def test_a_folder_loads_and_its_identity_is_its_content(lm_folder, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(lm_folder, copy)
     assert load_lm(str(copy)).identity == lm.identity
+    # Only a model of the hub has a revision behind the sign.
+    shutil.copytree(lm_folder, tmp_path / "me@home" / "model")
+    assert load_lm(str(tmp_path / "me@home" / "model")).identity == lm.identity
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, "rms_norm_eps": 0.1}))
     assert load_lm(str(copy)).identity != lm.identity

@@ -49,7 +49,8 @@ class RemoteChoice:
         """The model at an address, opened as the options say; any other name as it is."""
         from zicl.lm.http.address import is_remote
 
-        given = {name: getattr(self, name) for name in REMOTE if getattr(self, name) not in (None, False)}
+        # By identity: a limit of 0 is no limit left out.
+        given = {name: value for name in REMOTE if (value := getattr(self, name)) is not None and value is not False}
         if not is_remote(spec):
             if given:
                 raise UsageError(

@@ -94,8 +94,8 @@ def _dry_run(world: World, output: Path, part: Shard | None) -> dict[str, Any]:
         "cells": {key: {"examples": found.examples[key], "tokens": found.tokens[key]} for key in found.examples},
         "examples": sum(found.examples.values()),
         "tokens": sum(found.tokens.values()),
-        "tokens_per_second": round(found.tokens_per_second, 1),
-        "seconds": round(found.seconds, 1),
+        "tokens_per_second": None if found.tokens_per_second is None else round(found.tokens_per_second, 1),
+        "seconds": None if found.tokens_per_second is None else round(found.seconds, 1),
     }
 
 
@@ -103,10 +103,12 @@ def _show_dry_run(answer: dict[str, Any]) -> None:
     typer.echo("task/method/template/inference/seed\texamples\ttokens")
     for key, cell in answer["cells"].items():
         typer.echo(f"{key}\t{cell['examples']}\t{cell['tokens']}")
-    say(
-        f"{len(answer['cells']):,} cells, {answer['examples']:,} examples, {answer['tokens']:,} forward tokens; "
-        f"{answer['tokens_per_second']:,.0f} tokens/s on this machine: about {duration(answer['seconds'])}"
-    )
+    size = f"{len(answer['cells']):,} cells, {answer['examples']:,} examples, {answer['tokens']:,}"
+    if answer["seconds"] is None:
+        say(f"{size} tokens to be sent to the server, each prompt once for every label; no text was sent for this")
+    else:
+        rate = f"{answer['tokens_per_second']:,.0f} tokens/s on this machine"
+        say(f"{size} forward tokens; {rate}: about {duration(answer['seconds'])}")
     say("not counted: embedding, and labels that the model itself gives to demonstrations")
 
 

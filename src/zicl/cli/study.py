@@ -159,7 +159,8 @@ def _show_costs(answer: list[Cost]) -> None:
     for cost in answer:
         typer.echo(f"{cost.study}\t{cost.part}\t{cost.examples}\t{cost.tokens}\t{cost.seconds:.0f}")
     tokens, seconds = sum(cost.tokens for cost in answer), sum(cost.seconds for cost in answer)
-    say(f"{sum(c.examples for c in answer):,} examples, {tokens:,} forward tokens: about {duration(seconds)}")
+    size = f"{sum(c.examples for c in answer):,} examples, {tokens:,} tokens"
+    say(f"{size}: about {duration(seconds)}" if seconds else f"{size} for the server, which was sent no text")
     say("not counted: building and embedding a corpus, and finding heads")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from zicl.evaluate.count import fed
 from zicl.evaluate.plan import Batch, Cell, Shard, batches
+from zicl.lm.http.model import RemoteLanguageModel
 from zicl.lm.tree import pack
 
 if TYPE_CHECKING:
@@ -83,11 +84,14 @@ def forward_tokens(prompts: Sequence[Prompt], count: int) -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would take: forward tokens by cell, and the rate a probe of this machine gave."""
+    """What a run would take: tokens by cell, and the rate a probe of this machine gave.
+
+    Of a model behind a server they are those it is sent, once for every label, and no rate: nothing is asked.
+    """
 
     examples: dict[str, int]
     tokens: dict[str, int]
-    tokens_per_second: float
+    tokens_per_second: float | None
 
     @property
     def seconds(self) -> float:
@@ -111,7 +115,13 @@ def estimate(runner: Runner, done: set[tuple[str, str]], shard: Shard | None = N
         if kind not in sampled:
             sampled[kind] = runner.prompts(cell, rows[:: max(1, len(rows) // _PER_CELL)][:_PER_CELL])
         examples[cell.key] = left
-        tokens[cell.key] = sum(forward_tokens(prompts, left) for prompts in sampled[kind])
+        if isinstance(world.lm, RemoteLanguageModel):
+            each = [sum(map(world.lm.sent, prompts)) / len(prompts) for prompts in sampled[kind] if prompts]
+            tokens[cell.key] = round(sum(each) * left)
+        else:
+            tokens[cell.key] = sum(forward_tokens(prompts, left) for prompts in sampled[kind])
+    if isinstance(world.lm, RemoteLanguageModel):
+        return Estimate(examples, tokens, None)
     probed = [prompts[0] for ways in sampled.values() for prompts in ways]
     probed = probed[:: max(1, len(probed) // _PROBED)][:_PROBED]
     if not probed:

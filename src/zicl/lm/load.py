@@ -94,7 +94,9 @@ def load_tokenizer(spec: str, *, offline: bool = False) -> PlainTokenizer:
 
 def _place(spec: str, *, offline: bool, report: Report) -> tuple[str, dict[str, Any]]:
     """The folder or hub id behind a name, and how transformers is to load from there."""
-    place, _, revision = resolve(spec, offline=offline, report=report).partition("@")
+    place, revision = resolve(spec, offline=offline, report=report), ""
+    if not Path(place).is_dir():
+        place, _, revision = place.partition("@")
     options: dict[str, Any] = {"local_files_only": offline or Path(place).is_dir(), "trust_remote_code": False}
     return place, {**options, "revision": revision} if revision else options
 

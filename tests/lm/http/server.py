@@ -252,6 +252,12 @@ def garbage(handler) -> bool:
     return True
 
 
+def not_zipped(handler) -> bool:
+    """A proxy's header that does not fit what follows."""
+    handler.send(200, {"choices": []}, {"Content-Encoding": "gzip"})
+    return True
+
+
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -35,7 +35,8 @@ def test_what_is_shown_is_read_again(scheme, host, port):
     [
         ("http:tiny", "not the address"),
         ("http://", "not the address"),
-        ("http://host:99999/v1", "impossible port"),
+        ("http://host:99999/v1", "impossible host or port"),
+        ("http://[::1/v1#m", "impossible host or port"),
         ("http://host/v1?key=1#m", "behind '?'"),
     ],
 )
@@ -45,10 +46,19 @@ def test_what_is_no_address_is_refused(spec, problem):
     assert "http://HOST:PORT/v1#MODEL" in refused.value.hint
 
 
-def test_a_password_in_an_address_is_refused_and_not_repeated():
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "https://me:sk-secret@host/v1#m",
+        "http://me:sk-secret@host:99999/v1",
+        "http://me:sk-secret/more@host/v1",
+        "http:me:sk-secret@host",
+    ],
+)
+def test_a_password_in_an_address_is_refused_and_not_repeated(spec):
     with pytest.raises(ConfigError, match="user name or password") as refused:
-        parse("https://me:sk-secret@host/v1#m")
-    assert "sk-secret" not in str(refused.value)
+        parse(spec)
+    assert "sk-secret" not in f"{refused.value} {refused.value.hint}"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_an_answer_is_there_for_the_next_process(tmp_path):
     first = Answers(path, "server|model", [-1.0])
     first.keep(question(), numbers)
     # Not closed: a process that was killed did not do so either.
-    second = Answers(path, "server|model", [-1.02])
+    second = Answers(path, "server|model", [-1.002])
     assert second.find([question(), question(wanted=(4, 3)), question(following=True)]) == {question(): numbers}
     assert not any(b"secret" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     first.close()
@@ -28,7 +28,7 @@ def test_servers_and_models_are_kept_apart(tmp_path):
     path = tmp_path / "answers.sqlite"
     first = Answers(path, "server|model", [-1.0, -2.0])
     first.keep(question(), (-1.0,))
-    for who, probe in (("server|other", [-1.0, -2.0]), ("server|model", [-1.0, -2.2]), ("server|model", [-1.0])):
+    for who, probe in (("server|other", [-1.0, -2.0]), ("server|model", [-1.0, -2.02]), ("server|model", [-1.0])):
         other = Answers(path, who, probe)
         assert not other.find([question()])
         other.close()

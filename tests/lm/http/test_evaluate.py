@@ -6,7 +6,8 @@ import pytest
 
 from tests.evaluate.conftest import make_experiment, write_task
 from tests.lm.http import server as fake
-from zicl.evaluate.run import evaluate
+from zicl.evaluate.cost import estimate
+from zicl.evaluate.run import Runner, evaluate
 from zicl.evaluate.store import Results
 from zicl.evaluate.world import World
 from zicl.exceptions import BudgetError, ConfigError
@@ -56,3 +57,16 @@ def test_a_server_that_moved_goes_on_with_the_same_folder(running, opened, index
     other = opened(running(fake.SGLang))
     with pytest.raises(ConfigError, match="another configuration: lm identity"):
         evaluate(World(experiment, lm=other, index=index), tmp_path / "remote")
+
+
+def test_a_dry_run_sends_no_text_and_counts_what_would_be_sent(running, opened, index, tmp_path):
+    server = running(fake.VLLM)
+    remote = opened(server)
+    task = write_task(tmp_path, test=3)
+    world = World(make_experiment(task, methods=["no-demos", "z-icl"], seeds=[13]), lm=remote, index=index)
+    asked, before = server.count("/v1/completions"), remote.spent.tokens_in
+    found = estimate(Runner(world), set())
+    assert server.count("/v1/completions") == asked
+    assert found.tokens_per_second is None
+    evaluate(world, tmp_path / "remote")
+    assert sum(found.tokens.values()) == remote.spent.tokens_in - before

@@ -41,8 +41,9 @@ def right():
         [fake.refuse(502), fake.refuse(503), fake.refuse(504)],
         [fake.cut, fake.cut],
         [fake.garbage],
+        [fake.not_zipped],
     ],
-    ids=["500", "three", "cut", "not JSON"],
+    ids=["500", "three", "cut", "not JSON", "not what the header says"],
 )
 def test_a_passing_fault_is_waited_out(faults, running, opened, slept, right):
     server = running(fake.VLLM)
@@ -180,6 +181,35 @@ def test_log_probabilities_that_are_cut_short_are_an_error(kind, running, opened
             remote.score(prompts(remote, inference, 1))
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("tokens", lambda values: "none"),
+        ("text_offset", lambda values: [None, *values[1:]]),
+        ("text_offset", lambda values: {}),
+        ("token_logprobs", lambda values: "none"),
+    ],
+)
+def test_lists_of_another_shape_are_an_error(name, wrong, running, opened):
+    def change(answer):
+        for choice in answer.get("choices", []):
+            choice["logprobs"][name] = wrong(choice["logprobs"][name])
+        return answer
+
+    server = running(fake.LlamaCpp)
+    remote = opened(server)
+    server.change = change
+    with pytest.raises(ServerError, match="the answer of"):
+        remote.score(prompts(remote, "channel", 1))
+
+
+def test_a_server_that_does_not_say_what_it_used(running, opened, right):
+    server = running(fake.VLLM)
+    remote = opened(server)
+    server.change = lambda answer: {**answer, "usage": "a lot"}
+    assert scores(remote) == right
+
+
 @pytest.mark.parametrize("number", [None, float("nan"), -9999.0, 3.0, "low"])
 def test_what_is_no_log_likelihood_is_an_error(number, running, opened):
     def change(answer):
@@ -265,6 +295,30 @@ def test_the_key_comes_from_the_environment_and_is_shown_to_nobody(running, open
     shown = [caplog.text, repr(remote), repr(vars(remote)), repr(vars(remote._client)), str(remote.spent)]
     assert "sk-" not in "".join(shown)
     assert not any(b"sk-very" in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_a_key_is_hidden_before_a_message_is_cut(running, opened, monkeypatch):
+    monkeypatch.setenv("ZICL_API_KEY", "sk-very-secret")
+    server = running(fake.VLLM, key="sk-very-secret")
+    server.faults.append(lambda handler: handler.send(400, {"error": "x" * 295 + " sk-very-secret"}) or True)
+    with pytest.raises(ServerError, match="xxx") as refused:
+        opened(server)
+    assert "sk-" not in str(refused.value)
+
+
+def test_an_error_ends_the_attempts_of_the_others(running, home):
+    server = running(fake.VLLM)
+    # No clock of the test's own: waits are real, and would take minutes.
+    remote = open_remote(server.spec, RemoteSettings(tokenizer="tiny", requests=2), load_tokenizer=tokenizer)
+    before = server.count("/v1/completions")
+    server.faults += [fake.refuse(503, Retry_After="120"), fake.refuse(400), *[fake.refuse(503, Retry_After="120")] * 9]
+    with pytest.raises(ServerError, match="400"):
+        scores(remote)
+    # The two that were under way, and one that may have begun before the error was seen.
+    assert server.count("/v1/completions") - before <= 3
+    server.faults.clear()
+    assert scores(remote)
+    remote.close()
 
 
 def test_what_was_answered_is_not_asked_again(running, opened, right):

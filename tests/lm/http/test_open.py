@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from tests.lm.http import server as fake
 from zicl.cli.app import app
-from zicl.exceptions import ConfigError, OfflineError, ServerError, UsageError
+from zicl.exceptions import ConfigError, ModelError, OfflineError, ServerError, UsageError
 from zicl.lm.http.address import Address
 from zicl.lm.http.open import open_remote
 from zicl.lm.http.secret import Secret, find_secret
@@ -55,6 +55,33 @@ def test_which_key_goes_where(base, variables, sent):
     assert headers == ({"Authorization": f"Bearer {sent}"} if sent else {})
 
 
+@pytest.mark.parametrize("key", ["sk-one\nsk-two", "“sk-one”", "Bearer sk-one"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_repeated(key):
+    with pytest.raises(ConfigError, match="the key in ZICL_API_KEY") as refused:
+        find_secret(Address("https://host/v1"), {"ZICL_API_KEY": key})
+    assert "sk-" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_models_in_files_of_one_name_are_told_apart(running, opened):
+    server, identities = running(fake.VLLM), []
+    for name in ("/small/model.gguf", "/large/model.gguf"):
+        server.name = name
+        identities.append(opened(server).identity)
+    assert len(set(identities)) == 2
+
+
+def test_a_server_with_another_name_for_the_text_has_no_tokenizer_for_us(running, opened):
+    class Other(fake.LlamaCpp):
+        """llama.cpp's own server takes ``content`` and answers anything else with nothing."""
+
+        def more(self):
+            return {"/tokenize": lambda body: {"tokens": []}, "/detokenize": lambda body: {"content": ""}}
+
+    assert opened(running(Other)).way.startswith("echo of text")
+    with pytest.raises(ModelError, match="no tokenizer was named"):
+        opened(running(Other), None)
+
+
 def test_a_key_is_hidden():
     secret = Secret("sk-1")
     assert "sk-1" not in repr(secret) + secret.hide("wrong key sk-1 given")
@@ -87,6 +114,15 @@ def test_options_of_servers_are_for_servers():
     found = classify("--method", "no-demos", "--max-cost", "3")
     assert isinstance(found.exception, UsageError)
     assert "--max-cost is for a model behind a server" in str(found.exception)
+
+
+@pytest.mark.parametrize("option", ["--max-cost", "--requests", "--context"])
+def test_nothing_is_not_no_limit(option, running, home):
+    server = running(fake.VLLM)
+    found = classify("--lm", server.spec, "--method", "no-demos", "--price-in", "2", option, "0")
+    assert isinstance(found.exception, ConfigError)
+    assert option.strip("-").replace("-", "_") in str(found.exception)
+    assert server.asked == []
 
 
 def test_a_saved_classifier_finds_its_server_again(running, tmp_path, home):

@@ -73,17 +73,17 @@ def parse(spec: str) -> Address:
     # "http:" before a whole address, as other kinds of models are written, says nothing more.
     if spec.startswith(("http:http://", "http:https://")):
         spec = spec.removeprefix("http:")
-    parts = urlsplit(spec)
-    try:
-        port = parts.port
-    except ValueError as error:
-        raise ConfigError(f"{spec.partition('#')[0]} has an impossible port", hint=_FORM) from error
-    if parts.username is not None or parts.password is not None:
-        # Not repeated in the message: it holds a secret.
+    if "@" in spec.partition("#")[0]:
+        # Before all else, and not repeated in the message: it holds a secret, wherever a parser would see it end.
         raise ConfigError(
-            "the address of the model holds a user name or password",
+            "the address of the model has an @, as behind a user name or password",
             hint="keys come from the environment: set ZICL_API_KEY and leave them out of the address",
         )
+    try:
+        parts = urlsplit(spec)
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(f"{spec.partition('#')[0]} has an impossible host or port", hint=_FORM) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"{spec!r} is not the address of a server", hint=_FORM)
     if parts.query:

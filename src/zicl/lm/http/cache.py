@@ -20,7 +20,7 @@ from zicl.exceptions import StorageError
 from zicl.lm.http.question import Numbers, Question
 
 # How far the probe's numbers may lie from those of an earlier run of the same model: servers are not exact.
-_SAME = 0.05
+_SAME = 0.01
 # SQLite takes a limited number of values in one statement.
 _AT_ONCE = 500
 _TABLES = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zicl._random import rng
-from zicl.exceptions import ModelError, ServerError
+from zicl.exceptions import ConfigError, ModelError, ServerError
 from zicl.lm.http.address import Address
 from zicl.lm.http.retry import PASSING, PATIENCE, delay, retry_after
 from zicl.lm.http.secret import FALLBACK, VARIABLE, Secret
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _LARGEST = 256 << 20
 _CONNECT = 10.0
 _SHOWN = 300
+_NEVER = threading.Event()
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,14 @@ class Client:
         settings: RemoteSettings,
         secret: Secret,
         *,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         httpx = _httpx()
         self.address, self.settings = address, settings
         self.meter = Meter(settings.price_in, settings.price_out, settings.max_cost)
         self._secret, self._sleep, self._clock = secret, sleep, clock
-        self._attempts = settings.attempts
+        self._attempts, self._local = settings.attempts, threading.local()
         self._http: HTTPClient = httpx.Client(
             headers={**secret.headers(), "User-Agent": "zicl"},
             timeout=httpx.Timeout(settings.timeout, connect=min(_CONNECT, settings.timeout), pool=None),
@@ -78,6 +80,15 @@ class Client:
         finally:
             self._attempts = self.settings.attempts
 
+    @contextmanager
+    def until(self, stop: threading.Event) -> Iterator[None]:
+        """Within the block this thread begins no further attempt once ``stop`` is set."""
+        self._local.stop = stop
+        try:
+            yield
+        finally:
+            self._local.stop = _NEVER
+
     def get(self, url: str) -> Any:
         """Fetch JSON."""
         return self._asked("GET", url, None, 0)
@@ -88,7 +99,10 @@ class Client:
 
     def _asked(self, method: str, url: str, body: Mapping[str, Any] | None, tokens: int) -> Any:
         content, attempts = b"" if body is None else json.dumps(body).encode(), self._attempts
+        stop: threading.Event = getattr(self._local, "stop", _NEVER)
         for attempt in range(attempts):
+            if stop.is_set():
+                raise ServerError(f"{self.address.host} is not asked any more", reached=False)
             answer = self._once(method, url, content, tokens)
             if not isinstance(answer, _Fault):
                 return answer
@@ -100,7 +114,7 @@ class Client:
                 )
             if attempt + 1 < attempts:
                 draw = rng(0, "retry", hashlib.sha256(content).hexdigest(), attempt)
-                self._sleep(delay(attempt, float(draw.random()), answer.asked))
+                (self._sleep or stop.wait)(delay(attempt, float(draw.random()), answer.asked))
         raise ServerError(
             f"{self.address.host} did not answer in {attempts} attempts; at last: {answer.message}",
             hint="see the server's own log; what was answered so far is kept, and asked for only once",
@@ -116,13 +130,18 @@ class Client:
             status, headers, raw = self._exchange(method, url, content)
         except httpx.ConnectError as error:
             self.meter.refused(aside)
-            return _Fault(f"no connection ({_first_line(str(error))})")
+            return _Fault(f"no connection ({self._shown(str(error))})")
         except httpx.TimeoutException:
             self.meter.lost(aside)
             return _Fault(f"no answer within {self.settings.timeout:g} seconds")
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             self.meter.lost(aside)
-            return _Fault(f"the connection broke ({_first_line(str(error)) or type(error).__name__})")
+            return _Fault(f"the connection broke ({self._shown(str(error)) or type(error).__name__})")
+        except httpx.InvalidURL as error:
+            self.meter.refused(aside)
+            raise ConfigError(
+                f"{self.address.base} is not an address ({error})", hint="write http://HOST:PORT/v1#MODEL"
+            ) from error
         if status != 200:
             self.meter.refused(aside)
             return self._refusal(status, headers, raw, url)
@@ -153,8 +172,12 @@ class Client:
                     )
         return response.status_code, response.headers, b"".join(parts)
 
+    def _shown(self, text: str) -> str:
+        """The beginning of what somebody else wrote, without the key: hidden first, so that cutting leaves no piece."""
+        return _first_line(self._secret.hide(text))[:_SHOWN]
+
     def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes, url: str) -> _Fault:
-        said = self._secret.hide(_said(raw))[:_SHOWN]
+        said = self._shown(_said(raw))
         message = f"{status}: {said}" if said else str(status)
         used_up = status == 429 and "insufficient_quota" in said
         if status in PASSING and not used_up:
@@ -194,7 +217,9 @@ def _used(answer: Any, tokens: int) -> tuple[int, int]:
     """The tokens a server says it used, else those that were sent and the one that was asked for."""
     if not isinstance(answer, dict):
         return tokens, 1
-    usage = answer.get("usage") or answer.get("meta_info") or {}
+    usage = answer.get("usage") or answer.get("meta_info")
+    if not isinstance(usage, dict):
+        return tokens, 1
     sent, received = usage.get("prompt_tokens"), usage.get("completion_tokens")
     return sent if isinstance(sent, int) else tokens, received if isinstance(received, int) else 1
 
@@ -216,4 +241,4 @@ def _said(raw: bytes) -> str:
 
 
 def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or [""])[0][:_SHOWN]
+    return (text.strip().splitlines() or [""])[0]

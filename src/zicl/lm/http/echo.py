@@ -110,6 +110,8 @@ class Echo:
         answer = self._client.post(f"{self._client.address.base}/completions", body, tokens=tokens)
         found = part(answer, "choices", 0, "logprobs", server=self._host)
         lists = [part(found, key, server=self._host) for key in ("tokens", "text_offset", "token_logprobs")]
+        if not all(isinstance(one, list) for one in lists) or not all(isinstance(at, int) for at in lists[1]):
+            raise missing("lists of tokens, their offsets and numbers", self._host)
         lists.append(found.get("top_logprobs") or [None] * len(lists[0]))
         if len({len(one) for one in lists}) != 1:
             raise ServerError(
@@ -123,6 +125,7 @@ class Echo:
         repeats = not isinstance(prompt, str) or str(answer["choices"][0].get("text")).startswith(prompt)
         if not repeats or len(lists[0]) - count not in (0, 1):
             raise missing("echo: it does not repeat the prompt, token for token", self._host)
-        used = (answer.get("usage") or {}).get("prompt_tokens")
+        usage = answer.get("usage")
+        used = usage.get("prompt_tokens") if isinstance(usage, dict) else None
         tokens_, offsets, numbers, best = (one[:count] for one in lists)
         return Echoed(tokens_, offsets, numbers, best, used if isinstance(used, int) else count)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from threading import Event
 
 from zicl.demos.prompt import Prompt
 from zicl.demos.tokens import Tokenizer
@@ -63,20 +64,27 @@ class RemoteLanguageModel:
         answers = self._answers.find(readers)
         self._client.meter.remembered(len(answers))
         waiting = _Waiting(plans, answers, progress)
-        todo = [question for question in readers if question not in answers]
+        todo, stop = [question for question in readers if question not in answers], Event()
         with ThreadPoolExecutor(self._client.settings.requests, "zicl-remote") as pool:
-            futures = {pool.submit(self._ask, readers[question], question): question for question in todo}
+            futures = {pool.submit(self._ask, readers[question], question, stop): question for question in todo}
             try:
                 for future in as_completed(futures):
                     answers[futures[future]] = future.result()
                     waiting.answered(futures[future])
             except BaseException:
-                _stop(futures)
+                # Nothing more is sent; what is under way is waited for and kept.
+                stop.set()
                 raise
         return [plan.rows(answers) for _, plan in plans]
 
-    def _ask(self, reader: Reader, question: Question) -> Numbers:
-        numbers = reader.read(question)
+    def sent(self, prompt: Prompt) -> int:
+        """How many tokens a server is sent to score a prompt."""
+        questions = self._plan(prompt)[1].questions
+        return sum(len(each.given) + (0 if each.following else len(each.wanted)) for each in questions)
+
+    def _ask(self, reader: Reader, question: Question, stop: Event) -> Numbers:
+        with self._client.until(stop):
+            numbers = reader.read(question)
         # Here and not when all are there: an error of another question, or a stop, loses nothing.
         self._answers.keep(question, numbers)
         return numbers
@@ -116,9 +124,3 @@ class _Waiting:
     def _say(self, done: int) -> None:
         if self._progress is not None and done:
             self._progress(done)
-
-
-def _stop(futures: dict[Future[Numbers], Question]) -> None:
-    """Send nothing more; what is under way is waited for and kept."""
-    for future in futures:
-        future.cancel()

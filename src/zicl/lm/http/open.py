@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
@@ -32,7 +31,7 @@ def open_remote(
     *,
     offline: bool = False,
     load_tokenizer: Callable[[str], Tokenizer],
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] | None = None,
 ) -> RemoteLanguageModel:
     """The model at an address, ready to score; refused if it cannot give log-likelihoods."""
     address, settings = parse(spec), settings or RemoteSettings()
@@ -75,7 +74,7 @@ def _opened(
         tokenizer,
         Answers(home() / "answers" / "remote.sqlite", f"{who}|{found.way}", found.probe),
         name=str(Address(client.address.base, shown)),
-        identity=hashlib.sha256(f"{shown}|{found.way}|{identity(tokenizer)}".encode()).hexdigest(),
+        identity=hashlib.sha256(f"{model}|{found.way}|{identity(tokenizer)}".encode()).hexdigest(),
         revision=f"{shown} by {found.way}",
         context=settings.context or _context(card),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from zicl.exceptions import ConfigError
 from zicl.lm.http.address import Address
 
 VARIABLE, FALLBACK = "ZICL_API_KEY", "OPENAI_API_KEY"
@@ -34,8 +35,15 @@ class Secret:
 
 def find_secret(address: Address, environment: Mapping[str, str] = os.environ) -> Secret:
     """The key for a server. The fallback was set for another program, so it is not sent where others could read it."""
-    own = environment.get(VARIABLE, "").strip()
-    if own:
-        return Secret(own)
     private = address.encrypted or address.loopback
-    return Secret(environment.get(FALLBACK, "").strip() if private else "")
+    for name in (VARIABLE, FALLBACK) if private else (VARIABLE,):
+        value = environment.get(name, "").strip()
+        # What a header cannot hold would come back, whole, in the error of the library that sends it.
+        if not (value.isascii() and value.isprintable()) or " " in value:
+            raise ConfigError(
+                f"the key in {name} has a space, a line break or a character that is not plain ASCII",
+                hint="set it to the key alone, on one line, without typographic quotes",
+            )
+        if value:
+            return Secret(value)
+    return Secret()

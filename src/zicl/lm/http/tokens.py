@@ -11,7 +11,7 @@ from typing import Any
 from zicl.demos.tokens import Tokenizer
 from zicl.exceptions import ModelError, ServerError, TokenizationError
 from zicl.lm.http.client import Client
-from zicl.lm.http.way import part
+from zicl.lm.http.way import missing, part
 
 # A prompt's parts are asked for again and again: lines that every prompt has, and sentences that many show.
 _REMEMBERED = 100_000
@@ -68,6 +68,9 @@ class ServerTokenizer:
             always = self._ask("")
             return len(always), always[0] if always else None
         with_first, without = self._ask("a", plain=False), self._ask("a")
+        if not without:
+            # It took the request and not the text in it: another server, with another name for the text.
+            raise missing("tokens", self._client.address.host)
         return 0, with_first[0] if with_first[1:] == without else None
 
     def encode(self, text: str) -> tuple[int, ...]:
@@ -106,7 +109,8 @@ def server_tokenizer(client: Client, model: str, name: str) -> ServerTokenizer |
         try:
             return ServerTokenizer(client, model, dialect, name)
         except ServerError as error:
-            if error.status is None or not 400 <= error.status < 500:
+            # An answer of another shape is one of another dialect.
+            if not error.reached or (error.status is not None and not 400 <= error.status < 500):
                 raise
     return None
 
