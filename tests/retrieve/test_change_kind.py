@@ -29,3 +29,17 @@ def test_half_precision_does_not_become_full(tmp_path):
     index = make_index(tmp_path / "c.zicl", domains=write(tmp_path, DOMAINS), kind="ivf-pq")
     with pytest.raises(ConfigError, match="half precision"):
         change_kind(index.corpus.path, "auto", encoder=BagEncoder())
+
+
+def test_vectors_in_half_precision_that_a_killed_change_left_are_not_taken_for_embedded_ones(tmp_path):
+    index = make_index(tmp_path / "c.zicl", domains=write(tmp_path, DOMAINS), kind="ivf-sq8")
+
+    def killed(stage, done, total=None, note=""):
+        if stage == "indexing":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        change_kind(index.corpus.path, "ivf-pq", encoder=BagEncoder(), report=killed)
+    encoder = Counting()
+    index_build.build_index(Corpus.open(index.corpus.path), encoder, kind="flat")
+    assert len(encoder.texts) == len(index.corpus.indexed)

@@ -112,6 +112,8 @@ def _show(corpus: Path, found: Tuning) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from zicl.retrieve.compressed import COMPRESSED
+
     table = Table("", "kind", "search", "recall at 16", "ms", "MB own", "MB mapped")
     for each in found.measured:
         sizes = (each.memory.anonymous, each.memory.mapped)
@@ -125,4 +127,7 @@ def _show(corpus: Path, found: Tuning) -> None:
     else:
         typer.echo(f"kept: {found.pick.kind} {str(found.pick.effort) or 'as it is'}")
     if found.better is not None:
-        say(f"faster: {found.better.kind} (zicl index build {corpus} --kind {found.better.kind} --keep-vectors)")
+        # Compressed kinds keep vectors in half precision, which the others do not take over.
+        kept = "" if found.kind in COMPRESSED and found.better.kind not in COMPRESSED else " --keep-vectors"
+        build = f"zicl index build {corpus} --kind {found.better.kind}{kept}"
+        say(f"faster: {found.better.kind} ({build}, then tune it)")

@@ -52,7 +52,9 @@ def build_index(
     target = corpus.path / FOLDER
     partial = corpus.path / (FOLDER + ".partial")
     with locked(partial, f"{corpus.path} is being indexed by another process"), storage_errors(partial):
-        _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity})
+        # Vectors that were stored in half precision must not be taken for embedded ones by the next build.
+        half = {"vectors": "half"} if known is not None and isinstance(known.index, compressed.Compressed) else {}
+        _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity, **half})
         if elsewhere is not None:
             missing = [start for start in range(0, len(rows), _SHARD) if not shard_path(partial, start).exists()]
             for done in elsewhere(missing, partial):
