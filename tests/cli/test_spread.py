@@ -13,12 +13,12 @@ import pytest
         (["classify", "a text", "-l", "bad,good", "--searchers", 2], "--searchers is for work on a cluster"),
         (["corpus", "build", "raw.txt", "--workers", 2], "--workers is for work on a cluster"),
         (
-            ["evaluate", "--on", "127.0.0.1:1", "--price-in", 1, "--max-cost", 1],
-            "--max-cost cannot be kept by several workers",
+            ["evaluate", "--on", "127.0.0.1:1", "--price-in", 1],
+            "--price-in: several workers cannot keep one account",
         ),
         (
             ["classify", "a text", "-l", "bad,good", "--on", "127.0.0.1:1", "--price-in", 1, "--max-cost", 1],
-            "--max-cost cannot be kept by several workers",
+            "--max-cost: several workers cannot keep one account",
         ),
     ],
 )

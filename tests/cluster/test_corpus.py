@@ -19,8 +19,8 @@ def alone(raw, tmp_path_factory):
     return folder / "raw.zicl"
 
 
-def build(raw, cluster, output, log):
-    options = ("--on", cluster.address, "--workers", 2, "--threads", 1, "--offline")
+def build(raw, cluster, output, log, workers=2):
+    options = ("--on", cluster.address, "--workers", workers, "--threads", 1, "--offline")
     zicl("corpus", "build", raw, "-o", output, *options, log=log)
 
 
@@ -39,6 +39,7 @@ def test_a_corpus_is_the_same_when_a_node_is_killed(raw, alone, cluster, tmp_pat
         cluster.remove_node(cluster.second, allow_graceful=False)
 
     with once(half_way, kill) as killed:
-        build(raw, cluster, tmp_path / "raw.zicl", tmp_path / "log")
+        # As many as there are cores, so that some are on the node that is killed.
+        build(raw, cluster, tmp_path / "raw.zicl", tmp_path / "log", workers=4)
     assert killed, "the build ended before a node was killed"
     assert files(tmp_path / "raw.zicl") == files(alone)

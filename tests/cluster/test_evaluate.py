@@ -103,3 +103,13 @@ def test_workers_can_ask_one_inference_server(given, cluster, tmp_path):
     finally:
         server.close()
     assert files(tmp_path / "spread") == files(tmp_path / "alone")
+
+
+def test_an_error_of_a_worker_is_told_as_on_one_machine(given, cluster, tmp_path):
+    log = tmp_path / "log"
+    spread = ("--on", cluster.address, "--workers", 2, "-o", tmp_path / "results")
+    with started("evaluate", *given, *spread, "--requests", 4, log=log) as process:
+        assert process.wait(300) == 2
+    told = log.read_text()
+    assert "--requests is for a model behind a server" in told
+    assert "Traceback" not in told

@@ -13,9 +13,14 @@ class WrappedError(Exception):
         self.cause = cause
 
 
+class DualError(WrappedError, TextError):
+    """As Ray makes it: of the class of what it wraps, with a traceback as its message."""
+
+
 def test_our_own_error_is_found_in_what_ray_wraps_it_in():
     inner = TextError("row 3 is empty", hint="remove it")
     assert own_error(WrappedError(WrappedError(inner))) is inner
+    assert own_error(DualError(inner)) is inner
     told = own_error(WrappedError(ValueError("shapes differ")))
     assert isinstance(told, ClusterError)
     assert "a traceback of many lines" in str(told)

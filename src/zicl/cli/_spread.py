@@ -58,12 +58,13 @@ def check_unused(on: str | None, **values: Any) -> None:
 
 
 def check_cost(choice: RemoteChoice) -> None:
-    """Workers that do not know of each other cannot keep one limit."""
-    if choice.max_cost is not None:
-        raise UsageError(
-            "--max-cost cannot be kept by several workers",
-            hint="leave out --on: one process can send a server as many requests at once as it takes, --requests",
-        )
+    """Workers that do not know of each other cannot keep one limit, nor one account."""
+    for option in ("max_cost", "price_in", "price_out"):
+        if getattr(choice, option) is not None:
+            raise UsageError(
+                f"--{option.replace('_', '-')}: several workers cannot keep one account of what is spent",
+                hint="leave out --on: one process can send a server as many requests at once as it takes, --requests",
+            )
 
 
 @contextmanager
@@ -118,7 +119,10 @@ def _searched(index: Index | None, count: int) -> Elsewhere | None:
 
 def _options_of(choice: RemoteChoice) -> RemoteChoice:
     """The options for a server alone; a worker's connections are its own."""
-    return RemoteChoice(**{name: getattr(choice, name) for name in REMOTE})
+    from zicl.spread.paths import model_path
+
+    options = {name: getattr(choice, name) for name in REMOTE}
+    return RemoteChoice(**{**options, "tokenizer": choice.tokenizer and model_path(choice.tokenizer)})
 
 
 def _language_model(choice: RemoteChoice, name: str, *, offline: bool) -> str | LanguageModel:

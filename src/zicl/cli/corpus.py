@@ -74,9 +74,9 @@ def build(
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
     corpus = None if overwrite or wanted is None else _unfinished(output, sources, options)
     check_unused(on, workers=workers)
-    if on is None:
-        use_threads(threads)
     with bars() as report, nullcontext() if on is None else cluster(on, workers, threads) as found:
+        # On a cluster too: the index is written here, and is the same at equal numbers of threads.
+        use_threads(threads if found is None else found.threads)
         if corpus is None:
             split = None if found is None else _split_on(found, splitter, offline=offline)
             corpus = build_corpus(sources, output, options, overwrite=overwrite, split=split, report=report)

@@ -37,6 +37,7 @@ class RayCrew:
 
     def hire(self) -> Any:
         """A new actor."""
+        self._heard = False
         return self._class.remote(*self._arguments)
 
     def ready(self, worker: Any) -> Any:
@@ -51,7 +52,7 @@ class RayCrew:
         """Waits until one is there."""
         while not (done := ray.wait(list(futures), num_returns=1, timeout=_PATIENCE)[0]):
             if not self._heard:
-                self._notice("no worker has answered yet: the cluster may have no room for one; see 'ray status'")
+                self._notice("no worker has answered for a minute: there may be no room for one; see 'ray status'")
                 self._heard = True
         self._heard = True
         return done[0]

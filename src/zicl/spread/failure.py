@@ -9,10 +9,14 @@ def own_error(error: BaseException) -> BaseException:
     """The error that our code raised on a worker, which Ray wraps in its own; else one that says what Ray said."""
     inner: BaseException | None = error
     while inner is not None:
-        if isinstance(inner, ZICLError):
-            return inner
         cause = getattr(inner, "cause", None)
-        inner = cause if isinstance(cause, BaseException) else inner.__cause__
+        if isinstance(cause, BaseException):
+            # Before its class is looked at: Ray's wrapper is of our class too, and its message a whole traceback.
+            inner = cause
+        elif isinstance(inner, ZICLError):
+            return inner
+        else:
+            inner = inner.__cause__
     return ClusterError(f"the cluster failed: {in_short(error)}", hint="see the cluster's own logs")
 
 

@@ -22,7 +22,7 @@ def model_path(name: str) -> str:
         return name
     prefix = "gguf:" if name.startswith("gguf:") else ""
     path = Path(name.removeprefix(prefix)).expanduser()
-    return f"{prefix}{path.resolve()}" if path.exists() else name
+    return f"{prefix}{path.absolute()}" if path.exists() else name
 
 
 @dataclass(frozen=True)
@@ -64,4 +64,5 @@ def absolute(experiment: Experiment) -> Experiment:
 
 
 def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().resolve())
+    # Links are not followed: the name of a model is that of its folder.
+    return str(Path(path).expanduser().absolute())

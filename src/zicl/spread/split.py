@@ -10,8 +10,9 @@ import ray.data
 
 from zicl.corpus.paragraphs import SplitMany, in_turn
 from zicl.corpus.split import get_splitter
+from zicl.exceptions import ClusterError
 from zicl.spread.cluster import Cluster
-from zicl.spread.stage import stage
+from zicl.spread.stage import RETRIES, stage
 from zicl.spread.windows import TASK_CHARACTERS, windows
 from zicl.spread.worker import Conditions
 
@@ -42,6 +43,7 @@ def _split_window(window: list[list[str]], cluster: Cluster, task: partial[pa.Ta
             batch_format="pyarrow",
             num_cpus=1,
             concurrency=cluster.workers * cluster.threads,
+            max_retries=RETRIES,
         )
         # A group is a block of its own, and blocks come as they are done.
         for batch in tasks.iter_batches(batch_size=None, batch_format="pyarrow"):
@@ -49,6 +51,11 @@ def _split_window(window: list[list[str]], cluster: Cluster, task: partial[pa.Ta
             while due in early:
                 yield from early.pop(due)
                 due += 1
+    if due != len(window):
+        raise ClusterError(
+            f"{len(window) - due} of {len(window)} pieces of text did not come back whole",
+            hint="split without --on, and see the cluster's own logs",
+        )
 
 
 def _numbered(number: int, name: str, values: pa.Array) -> pa.Table:

@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from ray.data import DataContext
 from ray.exceptions import RayError
 
 from zicl.spread.failure import own_error
 
+# As many workers may be lost over one piece of work before it, and not a machine, is held to be the reason.
+RETRIES = 2
+
+_SETTINGS: Mapping[str, Any] = {
+    "enable_progress_bars": False,
+    # Ray's own wrapper is sent without what it wraps.
+    "raise_original_map_exception": True,
+    # A large piece on a slow machine, or a wait for room, is no reason to end.
+    "execution_no_progress_timeout_s": -1,
+    # A piece comes back as one block, whatever its size.
+    "target_max_block_size": None,
+}
+
 
 @contextmanager
 def stage() -> Iterator[None]:
     """Around making a data set and reading its results, which come in any order."""
     context, log = DataContext.get_current(), logging.getLogger("ray.data")
-    before = context.enable_progress_bars, log.level
-    context.enable_progress_bars = False
+    before, level = {name: getattr(context, name) for name in _SETTINGS if hasattr(context, name)}, log.level
+    _set(context, {name: _SETTINGS[name] for name in before})
     log.setLevel(logging.ERROR)
     try:
         yield
     except RayError as error:
         raise own_error(error) from error
     finally:
-        context.enable_progress_bars = before[0]
-        log.setLevel(before[1])
+        _set(context, before)
+        log.setLevel(level)
+
+
+def _set(context: DataContext, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(context, name, value)
