@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo test test-server test-cluster lint bench clean browser
+.PHONY: demo test test-server test-cluster lint bench bench-scale clean browser
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +67,12 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/serve.py
+
+# Large indexes, and one worker of a Ray cluster against two: gigabytes of disk and half an hour.
+bench-scale: $(VENV)/.clustered
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[bench]"
+	$(BIN)/python benchmarks/spread.py
+	$(BIN)/python benchmarks/index.py
 
 clean:
 	rm -rf $(VENV)

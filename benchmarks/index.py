@@ -1,21 +1,21 @@
 """Large indexes: recall at 16, memory, and how many times faster than exact search; and 27 million in compressed form.
 
-    python benchmarks/index.py CORPUS [--json]                                      # 2 million, re-ranked
-    python benchmarks/index.py CORPUS --vectors 27000000 --compressed [--json]      # codes only
+    python benchmarks/index.py [CORPUS] [--json]                                    # 2 million, re-ranked
+    python benchmarks/index.py [CORPUS] --vectors 27000000 --compressed [--json]    # codes only
 
-CORPUS is any corpus with an index; its vectors are the bases. Vector n is a base drawn at random plus Gaussian noise of
-the given length (0.5; a base has length 1), scaled to unit length: spread as real sentences are, and as many as are
-asked for. Blocks of 65,536 are drawn from (seed, block): any vector can be made again and none has to be kept. Queries
-are further vectors of the same kind that are not in the index. Each step runs in a process of its own: building, exact
-search (a memory-mapped flat index in float32, one query at a time), and search with growing effort, of which the
-fastest over the target recall counts. Anonymous memory is the process's own; mapped pages are the files', and the
-system may take them back.
+CORPUS is any corpus with an index, that of the demo if none is named; its vectors are the bases. Vector n is a base
+drawn at random plus Gaussian noise of the given length (0.5; a base has length 1), scaled to unit length: spread as
+real sentences are, and as many as are asked for. Blocks of 65,536 are drawn from (seed, block): any vector can be made
+again and none has to be kept. Queries are further vectors of the same kind that are not in the index. Each step runs
+in a process of its own: building, exact search (a memory-mapped flat index in float32, one query at a time), and
+search with growing effort, of which the fastest over the target recall counts. Anonymous memory is the process's own;
+mapped pages are the files', and the system may take them back.
 
 --compressed stores no vectors: they are made from the seed to learn, to add, and once more to find the true neighbours.
 
-Learning grows with the number of vectors, adding with its power of 1.5. From 200,000 on a busy core (12 s, 4 s,
-and 13 µs to make a vector): 2 million take about 7 minutes and 6 GiB of disk; 27 million compressed 2 to 4 hours, most
-of them adding, and 3 GiB of disk. A second core halves most of it.
+Learning grows with the number of vectors, adding with its power of 1.5. From 200,000 on a busy core (12 s, 4 s, and 13
+µs to make a vector): 2 million take about 7 minutes and 6 GiB of disk; 27 million compressed 2 to 4 hours, most of
+them adding, and 3 GiB of disk. A second core halves most of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -38,6 +38,7 @@ from machine import verdict, watch
 from numpy.typing import NDArray
 
 from zicl._random import rng
+from zicl.examples import example_index
 from zicl.retrieve import compressed, exact, vectors
 from zicl.retrieve.compressed import STORED, Compressed
 from zicl.retrieve.index import FIRST_FETCH, Index
@@ -66,8 +67,13 @@ class Made:
         """Vectors by their numbers, which are in order; whole blocks are drawn."""
         bases, places = np.load(self.bases, mmap_mode="r"), numbers // BLOCK
         found = np.empty((len(numbers), bases.shape[1]), dtype=np.float32)
-        for block in np.unique(places):
-            found[places == block] = self._block(bases, int(block))[numbers[places == block] - block * BLOCK]
+
+        def fill(block: int) -> None:
+            found[places == block] = self._block(bases, block)[numbers[places == block] - block * BLOCK]
+
+        # Drawing leaves the interpreter's lock: two cores make two blocks at a time.
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(fill, np.unique(places).tolist()))
         return found
 
     def _block(self, bases: NDArray[np.float32], block: int) -> NDArray[np.float32]:
@@ -91,7 +97,7 @@ class Made:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path, help="a corpus with an index")
+    parser.add_argument("corpus", type=Path, nargs="?", help="a corpus with an index")
     parser.add_argument("--vectors", type=int, default=2_000_000)
     parser.add_argument("--compressed", action="store_true", help="product-quantised codes only, no vectors stored")
     parser.add_argument("--kind", default="ivf-sq8", choices=compressed.COMPRESSED, help="of the re-ranked index")
@@ -104,7 +110,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         bases = Path(scratch) / "bases.npy"
-        save_bases(options.corpus, bases)
+        save_bases(options.corpus or example_index().corpus.path, bases)
         made = Made(bases, options.vectors, options.noise, options.seed)
         about = {"vectors": made.ntotal, "dimension": made.d, "noise": made.noise, "seed": made.seed}
         run = codes_only if options.compressed else reranked

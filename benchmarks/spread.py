@@ -1,12 +1,16 @@
-"""The scaling report: the same work in one process, on one worker and on two of a Ray cluster, a thread each.
+"""The scaling report: the same work on one worker and on two of a Ray cluster, a thread each.
 
     python benchmarks/spread.py            # a table
     python benchmarks/spread.py --json > benchmarks/results/spread.json
 
 Splitting and embedding IMDB reviews, and evaluating Z-ICL on Rotten Tomatoes sentences with the demo corpus and the
-default models, on a Ray cluster of this machine. The time to start workers and load models is told apart: it is paid
-once. Ray's overhead of a batch is what a worker's batches take beyond the time it computes. Two workers share this
-machine's memory bandwidth and caches, which those on two machines do not. Needs zicl[ray].
+default models, on a Ray cluster of this machine, in rounds: one worker, two, one, two. A pace of embedding or
+evaluating is that of a time when all workers are busy: neither loading nor the last pieces, when some have nothing to
+do, are in it. Splitting is timed whole, with Ray Data's start for every 64 MB. Ray's overhead of a batch is what one
+worker's batches take beyond the time it computes. Reading, deduplicating and storing are the command's own: they are
+timed in this process, with sentences that are split already. Before each part it is looked whether anything else is
+running. Two workers share this machine's memory bandwidth and caches with each other, and its two cores with Ray
+itself and the command, which those on two machines do not. Needs zicl[ray].
 """
 
 from __future__ import annotations
@@ -15,21 +19,26 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
+import psutil
 from evaluate import write_task
-from machine import matmul_rate, watch
+from machine import matmul_rate, verdict, watch
 
 THREADS = 1
+WORKERS = {"one": 1, "two": 2}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--reviews", type=int, default=12_000, help="reviews to split")
-    parser.add_argument("--shards", type=int, default=6, help="shards of 2,048 sentences to embed")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--reviews", type=int, default=24_000, help="reviews to split")
+    parser.add_argument("--shards", type=int, default=10, help="shards of 2,048 sentences to embed")
     parser.add_argument("--examples", type=int, default=96, help="examples to evaluate, four a batch")
     arguments = parser.parse_args()
 
@@ -39,47 +48,93 @@ def main() -> None:
 
     torch.set_num_threads(THREADS)
     texts = [text.replace("<br />", "\n") for text, _ in reviews("imdb")][: arguments.reviews]
-    result: dict[str, Any] = {"splitting": {}, "embedding": {}, "evaluating": {}}
-    with tempfile.TemporaryDirectory() as folder, watch() as load:
+    parts: dict[str, dict[str, list[dict[str, float]]]] = {
+        name: {"one": [], "two": []} for name in ("splitting", "embedding", "evaluating")
+    }
+    others = [idle()]
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "reviews.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-        corpus = None
-        for name, workers in (("process", 0), ("one", 1), ("two", 2)):
-            corpus, result["splitting"][name] = splitting(place, workers)
-            result["embedding"][name] = embedding(corpus, place, workers, arguments.shards)
-            result["evaluating"][name] = evaluating(place, workers, arguments.examples)
-    for part in ("splitting", "embedding", "evaluating"):
-        result[part]["two_to_one"] = round(result[part]["two"]["per_second"] / result[part]["one"]["per_second"], 2)
+        stored = storing(place)
+        for number in range(arguments.rounds):
+            for name, workers in WORKERS.items():
+                here = place / f"{number}-{name}"
+                here.mkdir()
+                corpus, split = splitting(place / "reviews.jsonl", here, workers)
+                parts["splitting"][name].append(split)
+                others.append(idle())
+                parts["embedding"][name].append(embedding(corpus, here, workers, arguments.shards))
+                others.append(idle())
+                parts["evaluating"][name].append(evaluating(here, workers, arguments.examples))
+                others.append(idle())
+    result: dict[str, Any] = {"storing": stored, **{name: together(runs) for name, runs in parts.items()}}
     result["machine"] = {
         "threads_a_worker": THREADS,
-        "minutes": round(load.seconds / 60, 1),
+        "minutes": round((time.perf_counter() - begun) / 60, 1),
         "products_per_second_a_core": round(matmul_rate()),
+        "verdict": verdict(max(others)),
     }
     print(json.dumps(result, indent=2) if arguments.json else table(result))
 
 
-def splitting(folder: Path, workers: int) -> tuple[Any, dict[str, float]]:
+def idle() -> float:
+    """The share of the cores that others take while this process waits."""
+    time.sleep(3)
+    with watch() as found:
+        time.sleep(1)
+    return found.others
+
+
+def together(runs: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
+    """The runs of all rounds, and the ratio of two workers to one in the mean and in each round."""
+    pace = {name: [run["per_second"] for run in found] for name, found in runs.items()}
+    each = [round(two / one, 2) for one, two in zip(pace["one"], pace["two"], strict=True)]
+    return {**runs, "two_to_one": round(mean(pace["two"]) / mean(pace["one"]), 2), "two_to_one_each_round": each}
+
+
+def pace(ends: list[float], workers: int) -> float:
+    """Pieces a second, from when they were done: up to the last moment at which no worker waits."""
+    busy = sorted(ends)[: len(ends) - workers + 1]
+    return (len(busy) - 1) / (busy[-1] - busy[0])
+
+
+def storing(folder: Path) -> dict[str, float]:
+    """Reading, deduplicating and storing, with sentences that are split already; sentences a second."""
+    from zicl.corpus.build import build_corpus
+    from zicl.corpus.paragraphs import in_turn
+    from zicl.corpus.sources import find_sources
+    from zicl.corpus.split import get_splitter
+
+    sources, split = find_sources([str(folder / "reviews.jsonl")]), in_turn(get_splitter("sentencex"))
+    known: dict[str, list[list[str]]] = {}
+
+    def learn(texts: Iterable[str]) -> Iterator[list[list[str]]]:
+        for text in texts:
+            known[text] = next(iter(split([text])))
+            yield known[text]
+
+    build_corpus(sources, folder / "learnt.zicl", split=learn)
+    begun = time.perf_counter()
+    corpus = build_corpus(sources, folder / "stored.zicl", split=lambda texts: (known[text] for text in texts))
+    return {"per_second": round(len(corpus) / (time.perf_counter() - begun), 1)}
+
+
+def splitting(raw: Path, folder: Path, workers: int) -> tuple[Any, dict[str, float]]:
     """Reading, splitting and storing; sentences a second."""
     from zicl.corpus.build import build_corpus
     from zicl.corpus.sources import find_sources
+    from zicl.spread.cluster import connected
+    from zicl.spread.split import split_on
 
-    sources, target = find_sources([str(folder / "reviews.jsonl")]), folder / f"{workers}.zicl"
-    if workers == 0:
+    with connected("ray", workers=workers, threads=THREADS) as cluster:
+        split = split_on(cluster, "sentencex")
+        # Processes start with the first tasks they get.
+        list(split_on(cluster, "sentencex", characters=1)(["A process is started."] * 8 * workers))
         begun = time.perf_counter()
-        corpus = build_corpus(sources, target)
+        corpus = build_corpus(find_sources([str(raw)]), folder / "raw.zicl", split=split)
         seconds = time.perf_counter() - begun
-    else:
-        from zicl.spread.cluster import connected
-        from zicl.spread.split import split_on
-
-        with connected("ray", workers=workers, threads=THREADS) as cluster:
-            split = split_on(cluster, "sentencex")
-            # Processes start with the first tasks they get.
-            list(split_on(cluster, "sentencex", characters=1)(["A process is started."] * 8 * workers))
-            begun = time.perf_counter()
-            corpus = build_corpus(sources, target, split=split)
-            seconds = time.perf_counter() - begun
-    size = (folder / "reviews.jsonl").stat().st_size
+    size = raw.stat().st_size
     return corpus, {
         "per_second": round(len(corpus) / seconds, 1),
         "mb_per_second": round(size / seconds / 1e6, 2),
@@ -88,42 +143,33 @@ def splitting(folder: Path, workers: int) -> tuple[Any, dict[str, float]]:
 
 
 def embedding(corpus: Any, folder: Path, workers: int, count: int) -> dict[str, float]:
-    """Sentences a second between the first shard and the last."""
-    from zicl.retrieve.build import embed_shard
+    """Sentences a second, after the first shard of each worker."""
     from zicl.retrieve.encoder import load_encoder
+    from zicl.spread.cluster import connected
+    from zicl.spread.embed import embed_on
 
-    encoder, partial_folder = load_encoder(), folder / f"vectors-{workers}"
-    partial_folder.mkdir()
-    starts = [2048 * number for number in range(count + max(1, workers))]
-    begun, ends = time.perf_counter(), list[float]()
-    if workers == 0:
-        for start in starts:
-            embed_shard(corpus, encoder, corpus.indexed, start, partial_folder)
-            ends.append(time.perf_counter())
-    else:
-        from zicl.spread.cluster import connected
-        from zicl.spread.embed import embed_on
-
-        with connected("ray", workers=workers, threads=THREADS) as cluster:
-            for _ in embed_on(cluster, corpus, encoder)(starts, partial_folder):
-                pass
-        files = sorted(path.stat().st_mtime for path in partial_folder.glob("*.npy"))
-        ends = [begun + stamp - files[0] for stamp in files]
-    # From the moment when every worker has its first shard behind it.
-    first = max(1, workers) - 1
-    return {"per_second": round(2048 * (len(ends) - 1 - first) / (ends[-1] - ends[first]), 1)}
+    vectors = folder / "vectors"
+    vectors.mkdir()
+    starts = [2048 * number for number in range(count + workers)]
+    with connected("ray", workers=workers, threads=THREADS) as cluster:
+        for _ in embed_on(cluster, corpus, load_encoder())(starts, vectors):
+            pass
+    ends = sorted(path.stat().st_mtime for path in vectors.glob("*.npy"))
+    return {"per_second": round(2048 * pace(ends[workers:], workers), 1)}
 
 
 def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
     """Examples a second once the models are loaded, and what a batch costs beyond its computation."""
     from zicl.evaluate.experiment import Experiment
     from zicl.evaluate.plan import batches
-    from zicl.evaluate.run import Here
     from zicl.evaluate.world import World
     from zicl.examples import example_index
+    from zicl.spread.cluster import connected
+    from zicl.spread.crew import RayCrew
+    from zicl.spread.evaluate import EvaluationWorker, Spread
+    from zicl.spread.pool import Pool
+    from zicl.spread.worker import Conditions
 
-    place = folder / f"task-{workers}"
-    place.mkdir()
     settings: dict[str, Any] = {
         "tasks": ["Snippets"],
         "methods": ["z-icl"],
@@ -131,21 +177,11 @@ def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
         "seeds": [100],
         "batch": 4,
         "corpus": str(example_index().corpus.path),
-        "task_file": str(write_task(place, count)),
+        "task_file": str(write_task(folder, count)),
     }
     experiment = Experiment(**settings)
     world = World(experiment)
     todo = list(batches(experiment, world.examples))
-    if workers == 0:
-        here = Here(world)
-        here.manifest()
-        return rows(here, todo)
-    from zicl.spread.cluster import connected
-    from zicl.spread.crew import RayCrew
-    from zicl.spread.evaluate import EvaluationWorker, Spread
-    from zicl.spread.pool import Pool
-    from zicl.spread.worker import Conditions
-
     with connected("ray", workers=workers, threads=THREADS) as cluster:
         begun = time.perf_counter()
         arguments = partial(World, experiment), Conditions(THREADS)
@@ -153,40 +189,44 @@ def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
             compute = Spread(pool, world.hashes)
             compute.manifest()
             start = time.perf_counter() - begun
-            return {**rows(compute, todo), "start_seconds": round(start, 1)}
-
-
-def rows(compute: Any, todo: list[Any]) -> dict[str, float]:
-    """The pace of the second half of the batches: in the first, every worker loads its models."""
-    half = len(todo) // 2
-    list(compute.rows(todo[:half]))
-    # Asked for before the clock starts: one prompt of every kind is tried out first.
-    coming = compute.rows(todo[half:])
-    begun, computed = time.perf_counter(), 0.0
-    for found in coming:
-        computed += found.seconds
-    seconds = time.perf_counter() - begun
-    examples = sum(len(batch.examples) for batch in todo[half:])
+            # In the first third every worker loads its models and computes what all its batches share.
+            list(compute.rows(todo[: len(todo) // 3]))
+            ends, computed = [], []
+            for found in compute.rows(todo[len(todo) // 3 :]):
+                ends.append(time.perf_counter())
+                computed.append(found.seconds)
+            memory = worker_memory("EvaluationWorker")
+    rate = pace(ends, workers)
     return {
-        "per_second": round(examples / seconds, 3),
-        "computed_seconds_a_batch": round(computed / (len(todo) - half), 3),
-        "seconds": round(seconds, 2),
-        "batches": len(todo) - half,
-        "computing_seconds": round(computed, 2),
+        "per_second": round(experiment.batch * rate, 3),
+        "computed_seconds_a_batch": round(mean(computed[1:]), 3),
+        "overhead_ms_a_batch": round(1000 * (workers / rate - mean(computed[1:])), 1),
+        "batches": len(ends),
+        "start_seconds": round(start, 1),
+        "worker_gb": round(memory / 1e9, 2),
     }
+
+
+def worker_memory(name: str) -> int:
+    """The most memory that one of the workers has now."""
+    sizes = [0]
+    for process in psutil.process_iter(["cmdline", "memory_info"]):
+        if f"ray::{name}" in " ".join(process.info["cmdline"] or []):
+            sizes.append(process.info["memory_info"].rss)
+    return max(sizes)
 
 
 def table(result: dict[str, Any]) -> str:
     """For people."""
-    lines = [f"{'':12}{'process':>12}{'one worker':>12}{'two':>12}{'two/one':>9}"]
+    lines = [f"{'a second':12}{'one worker':>14}{'two':>14}{'two/one':>9}"]
     for part in ("splitting", "embedding", "evaluating"):
-        found = result[part]
-        values = "".join(f"{found[name]['per_second']:>12,.2f}" for name in ("process", "one", "two"))
-        lines.append(f"{part:12}{values}{found['two_to_one']:>9}")
+        values = "".join(f"{mean(run['per_second'] for run in result[part][name]):>14,.2f}" for name in WORKERS)
+        lines.append(f"{part:12}{values}{result[part]['two_to_one']:>9}")
     one = result["evaluating"]["one"]
-    overhead = (one["seconds"] - one["computing_seconds"]) / one["batches"]
-    lines.append(f"Ray's overhead of a batch: {1000 * overhead:.1f} ms of {1000 * one['seconds'] / one['batches']:.0f}")
-    lines.append(f"starting a worker and loading the models: {one['start_seconds']} s")
+    overhead, computed = (mean(run[key] for run in one) for key in ("overhead_ms_a_batch", "computed_seconds_a_batch"))
+    lines.append(f"Ray's overhead of a batch: {overhead:.1f} ms beside {1000 * computed:.0f} of computing")
+    lines.append(f"reading, deduplicating and storing alone: {result['storing']['per_second']:,.0f} sentences a second")
+    lines.append(result["machine"]["verdict"])
     return "\n".join(lines)
 
 

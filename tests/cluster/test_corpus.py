@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from tests.cluster.conftest import SENTENCES, files, once, zicl
+from tests.cluster.conftest import SENTENCES, files, once, started, zicl
 from zicl.corpus.store import Corpus
 
 pytestmark = pytest.mark.cluster
@@ -19,9 +21,17 @@ def alone(raw, tmp_path_factory):
     return folder / "raw.zicl"
 
 
-def build(raw, cluster, output, log, workers=2):
+def shards(corpus):
+    return len(list((corpus / "index.partial").glob("vectors-*.npy")))
+
+
+def command(raw, cluster, output, workers=2):
     options = ("--on", cluster.address, "--workers", workers, "--threads", 1, "--offline")
-    zicl("corpus", "build", raw, "-o", output, *options, log=log)
+    return ("corpus", "build", raw, "-o", output, *options)
+
+
+def build(raw, cluster, output, log, workers=2):
+    zicl(*command(raw, cluster, output, workers), log=log)
 
 
 def test_a_corpus_is_the_same(raw, alone, cluster, tmp_path):
@@ -30,10 +40,8 @@ def test_a_corpus_is_the_same(raw, alone, cluster, tmp_path):
 
 
 def test_a_corpus_is_the_same_when_a_node_is_killed(raw, alone, cluster, tmp_path):
-    partial = tmp_path / "raw.zicl" / "index.partial"
-
     def half_way():
-        return len(list(partial.glob("vectors-*.npy"))) >= SENTENCES // 2048 // 2
+        return shards(tmp_path / "raw.zicl") >= SENTENCES // 2048 // 2
 
     def kill():
         cluster.remove_node(cluster.second, allow_graceful=False)
@@ -43,3 +51,16 @@ def test_a_corpus_is_the_same_when_a_node_is_killed(raw, alone, cluster, tmp_pat
         build(raw, cluster, tmp_path / "raw.zicl", tmp_path / "log", workers=4)
     assert killed, "the build ended before a node was killed"
     assert files(tmp_path / "raw.zicl") == files(alone)
+
+
+def test_a_corpus_is_the_same_when_the_program_is_killed(raw, alone, cluster, tmp_path):
+    corpus, log = tmp_path / "raw.zicl", tmp_path / "log"
+    with started(*command(raw, cluster, corpus), log=log) as process:
+        while shards(corpus) < 3 and process.poll() is None:
+            time.sleep(0.02)
+        process.kill()
+        assert process.wait(60) == -9, log.read_text()[-3000:]
+    left = shards(corpus)
+    assert 3 <= left < SENTENCES // 2048
+    build(raw, cluster, corpus, log)
+    assert files(corpus) == files(alone)

@@ -7,6 +7,8 @@ import pytest
 from tests.cluster.conftest import sentences
 from zicl.corpus.paragraphs import in_turn
 from zicl.corpus.split import get_splitter
+from zicl.exceptions import ClusterError
+from zicl.spread.same import decisive
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]
 
@@ -25,6 +27,22 @@ def test_many_tasks_of_unequal_size(cluster):
     with connected(cluster.address, workers=2, threads=1) as found:
         split = split_on(found, "sentencex", characters=1500)
         assert list(split(texts)) == list(in_turn(get_splitter("sentencex"))(texts))
+
+
+def test_an_error_of_a_task_is_told_as_our_own(cluster, monkeypatch):
+    from zicl.spread import split as module
+    from zicl.spread.cluster import connected
+    from zicl.spread.worker import Conditions
+
+    def elsewhere(threads, offline):
+        return Conditions(threads, offline, {**decisive(), "torch": "1.0"})
+
+    monkeypatch.setattr(module, "Conditions", elsewhere)
+    with connected(cluster.address, workers=2, threads=1) as found:
+        split = module.split_on(found, "sentencex", characters=10)
+        with pytest.raises(ClusterError, match=r"torch 1\.0") as told:
+            list(split(["The lamp was off.", "Nobody came.", "It rained."]))
+    assert "Traceback" not in str(told.value)
 
 
 def test_a_cluster_of_this_machine_alone_listens_on_loopback_only(monkeypatch):
