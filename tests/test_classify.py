@@ -217,6 +217,8 @@ def test_bad_settings(index, lm):
         classifier(index, lm, method="zicl").fit()
     with pytest.raises(ConfigError, match="needs a corpus"):
         classifier(None, lm).fit()
+    with pytest.raises(ConfigError, match="calibrate"):
+        classifier(index, lm, calibrate="btach").fit()
     with pytest.raises(ValueError, match="extra"):
         Retrieval(kk=3)
     with pytest.raises(ValueError, match="greater than or equal"):
@@ -270,6 +272,28 @@ def test_an_explanation_shows_everything(clf):
     assert plain["label"] == explanation.label
     assert len(plain["demonstrations"]) == 4
     assert plain["prompt"]["branches"][0]["scored"].startswith("\nReview: ")
+
+
+@pytest.mark.parametrize("order", ["nearest-last", "nearest-first", "shuffled"])
+def test_an_explanation_lists_the_nearest_first_however_they_stand(index, lm, order):
+    explanation = classifier(index, lm, retrieval=Retrieval(k=4, order=order)).fit().explain("The soup was cold.")
+    text = str(explanation)
+    assert "nearest first below" in text
+    listed = sorted(explanation.demonstrations, key=lambda demo: text.index(demo.sentence.text[:25]))
+    similarities = [demo.similarity for demo in listed]
+    assert similarities == sorted(similarities, reverse=True)
+    assert len(set(similarities)) > 1
+
+
+def test_the_model_s_own_labels_are_those_of_its_scoring(index, lm):
+    def labels(reduce):
+        chosen = {"labelling": Labelling(source="self"), "scoring": Scoring(reduce=reduce)}
+        return [d.label for d in classifier(index, lm, **chosen).fit().classify(["Snow fell."])[0].prepared.demos]
+
+    before = labels("mean")
+    index.forget()
+    assert labels("sum") is not None
+    assert labels("mean") == before
 
 
 def test_no_pickle_is_needed_for_settings():

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from sklearn.utils.validation import check_is_fitted
 
 from zicl._estimator import TextClassifier
 from zicl._progress import Report, silent
+from zicl._validation import readable
 from zicl.assemble import Settings, assemble
 from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring, get_method
 from zicl.demos.labels import Labels
@@ -156,7 +158,12 @@ class ZICLClassifier(TextClassifier):
         if Labels.of(self.labels).counted and not (self.labelling and "words" in self.labelling.model_fields_set):
             # Options that are other words for every text have no synonyms.
             labelling = labelling.model_copy(update={"words": "neighbours"})
-        calibrate = Calibration(method=self.calibrate) if isinstance(self.calibrate, str) else self.calibrate
+        calibrate = self.calibrate
+        if isinstance(calibrate, str):
+            try:
+                calibrate = Calibration.model_validate({"method": calibrate})
+            except ValidationError as error:
+                raise readable(error, Calibration, "calibrate: ") from error
         return Settings(
             self.retrieval.over(preset.retrieval) if self.retrieval else preset.retrieval,
             labelling,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zicl.pair import plain
-from zicl.results import LabelScore, Result, Shown
+from zicl.results import LabelScore, Result, Shown, nearest_first
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Explanation:
         yield Text(self._notes(), style="dim")
         if self.demonstrations:
             demos = Table.grid(padding=(0, 2))
-            for number, demo in enumerate(reversed(self.demonstrations), start=1):
+            for number, demo in enumerate(nearest_first(self.demonstrations), start=1):
                 style = "" if demo.kept else "dim strike"
                 demos.add_row(
                     Text(f"{number:>2}"),
@@ -103,11 +103,10 @@ class Explanation:
 
     def _notes(self) -> str:
         prompt = self.result.prepared.prompt
-        notes = (
-            [f"{prompt.kept} demonstrations in the prompt, nearest first below"]
-            if self.demonstrations
-            else ["no demonstrations"]
-        )
+        near = all(demo.similarity is not None for demo in self.demonstrations)
+        order = "nearest first" if near else "in its order"
+        shown = f"{prompt.kept} demonstrations in the prompt, {order} below"
+        notes = [shown if self.demonstrations else "no demonstrations"]
         if prompt.dropped:
             notes.append(f"{prompt.dropped} farthest dropped to fit the token limit")
         if prompt.demos_cut:
@@ -125,7 +124,7 @@ class Explanation:
         demos = "".join(
             f"<tr><td>{html.escape(d.sentence.text)}</td><td>{html.escape(d.words)}</td>"
             f"<td>{html.escape(_origin(d))}</td><td>{'' if d.kept else 'dropped'}</td></tr>"
-            for d in reversed(self.demonstrations)
+            for d in nearest_first(self.demonstrations)
         )
         return (
             f"<p><b>{html.escape(plain(self.result.text))}</b> → <b>{html.escape(self.label)}</b><br>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,6 +24,17 @@ class Shown:
     label: str
     words: str
     kept: bool = True
+
+
+def nearest_first(demos: Sequence[Shown]) -> list[Shown]:
+    """The demonstrations by their similarity; where some were drawn and have none, as they stand in the prompt."""
+    if any(demo.similarity is None for demo in demos):
+        return list(demos)
+    found = list(demos)
+    # Of equals the last: those in the prompt stand farthest first, unless they were ordered otherwise.
+    found.reverse()
+    found.sort(key=lambda demo: -(demo.similarity or 0.0))
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from zicl._files import read_json, storage_errors, text_hash, write_json
-from zicl.corpus.read import Reader
+from zicl.corpus.read import Reader, not_parquet
 from zicl.corpus.sources import Source, detect_format
+from zicl.corpus.tables import table_rows
 from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.texts import check_columns, check_text
 
@@ -97,8 +98,7 @@ def _records(source: Source, kind: str) -> Iterable[Any]:
     if kind == "txt":
         return ({"text": line.rstrip("\r\n")} for line in lines)
     if kind == "csv":
-        csv.field_size_limit(1 << 30)
-        return csv.DictReader(reader.lines_of_text(), delimiter="\t" if ".tsv" in source.path else ",")
+        return table_rows(reader.lines_of_text(), source.path)
     return (_json(line, number, source.name) for number, line in enumerate(lines, start=1))
 
 
@@ -113,9 +113,13 @@ def _json(line: str, number: int, name: str) -> Any:
 
 
 def _parquet(path: str) -> list[Any]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return list(pq.read_table(path).to_pylist())
+    try:
+        return list(pq.read_table(path).to_pylist())
+    except pa.ArrowInvalid as error:
+        raise not_parquet(Path(path).name, error) from error
 
 
 def _row(record: Any, number: int, path: str, wanted: Mapping[str, str | None]) -> Row:
@@ -171,15 +175,24 @@ class Output:
     """
 
     def __init__(
-        self, path: Path, settings: dict[str, Any], columns: Sequence[str], id_column: str, *, overwrite: bool = False
+        self,
+        path: Path,
+        settings: dict[str, Any],
+        columns: Sequence[str],
+        *,
+        id_column: str = "id",
+        text_column: str | None = None,
+        overwrite: bool = False,
     ) -> None:
         if path.suffix not in (".csv", ".jsonl"):
             raise UsageError(
                 f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them"
             )
-        self.path, self._id, self._columns, self._settings = path, id_column, list(columns), settings
+        self.path, self._columns, self._settings = path, list(columns), settings
+        self._id, self._text = id_column, text_column
         self._note = path.with_name(f".{path.name}.zicl.json")
-        self.done: set[str] = set()
+        # The ids of the rows that are there, with hashes of their texts.
+        self.done: dict[str, int] = {}
         self.cut = 0
         if path.exists() and not overwrite:
             self._resume()
@@ -215,13 +228,29 @@ class Output:
             stream.truncate(note["bytes"])
         with self.path.open(encoding="utf-8", newline="") as stream:
             if self.path.suffix == ".jsonl":
-                self.done = {str(json.loads(line)[self._id]) for line in stream}
+                self._know(map(json.loads, stream))
                 return
             csv.field_size_limit(1 << 30)
             rows = csv.DictReader(stream)
-            self.done = {row[self._id] for row in rows}
+            self._know(rows)
             if self.done and list(rows.fieldnames or []) != self._columns:
                 raise UsageError(f"{self.path} has other columns than this run would write", hint="choose another -o")
+
+    def _know(self, records: Iterable[Mapping[str, Any]]) -> None:
+        self.done |= {str(record[self._id]): self._hash(record) for record in records}
+
+    def _hash(self, record: Mapping[str, Any]) -> int:
+        return 0 if self._text is None else text_hash(str(record[self._text]))
+
+    def left(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows that are not there yet; one that is there with another text is an error."""
+        for row in rows:
+            if row.id in self.done and self.done[row.id] != self._hash(row.columns):
+                raise UsageError(
+                    f"the row {row.id!r} has another text than when it was labelled in {self.path}",
+                    hint="choose another -o, or pass --overwrite",
+                )
+        return [row for row in rows if row.id not in self.done]
 
     def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Append a chunk, whole, and note that it is there."""
@@ -229,7 +258,7 @@ class Output:
             with self.path.open("ab") as stream:
                 stream.write(self._encode(records).encode("utf-8"))
             self._save_note(self.path.stat().st_size)
-        self.done |= {str(record[self._id]) for record in records}
+        self._know(records)
 
     def _encode(self, records: Sequence[dict[str, Any]]) -> str:
         if self.path.suffix == ".jsonl":

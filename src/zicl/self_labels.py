@@ -48,7 +48,9 @@ class SelfLabels:
 
     def _scores(self, rows: Sequence[int]) -> Scores:
         """Always asked about together, so that not even the last digit depends on what was asked before."""
-        key = ("own labels", self.zero_shot.lm.identity, self.zero_shot.builder, self.zero_shot.labels, tuple(rows))
+        asked = self.zero_shot
+        # By the model itself and not by its identity, which weights in half precision share.
+        key = ("own labels", asked.lm, asked.builder, asked.labels, asked.scoring, tuple(rows))
         if key not in self.index.found:
             results = self.zero_shot.run([self.index.sentence(row).text for row in rows])
             self.index.found[key] = np.array([[score.value for score in result.scores] for result in results])

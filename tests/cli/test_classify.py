@@ -107,6 +107,19 @@ def test_only_new_rows_are_labelled(run, options, tmp_path):
     assert "other settings (seed)" in err
 
 
+def test_rows_of_another_column_or_text_are_not_mixed(run, options, tmp_path):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("id,title,body\n1,A dull film.,A bold film.\n2,Snow fell.,It rained.\n")
+    assert run("classify", "-f", source, "--text-column", "title", "-o", target, *options)[0] == 0
+    code, _, err = run("classify", "-f", source, "--text-column", "body", "-o", target, *options)
+    assert code == 2
+    assert "other settings (columns)" in err
+    source.write_text("id,title,body\n1,A dull film.,A bold film.\n2,The sun shone.,It rained.\n")
+    code, _, err = run("classify", "-f", source, "--text-column", "title", "-o", target, *options)
+    assert code == 2
+    assert "the row '2' has another text than when it was labelled" in err
+
+
 def test_saving_and_using_a_classifier(run, options, tmp_path):
     saved = tmp_path / "s.zicl-clf"
     first = run("classify", "A bold film.", "--json", "--save", saved, *options)

@@ -57,6 +57,13 @@ def test_a_corpus_is_built_from_its_recipe_once(run, jsonl, encoder_folder, lm_f
     assert json.loads(out)["computed"] == 4
     assert "embedding" not in err
     assert built == {path: path.stat().st_mtime_ns for path in (tmp_path / "built.zicl").rglob("*") if path.is_file()}
+    recipe = experiment.read_text()
+    for line, message in (("seed = 3", "seed 0, and its recipe says 3"), ('encoder = "other"', "says 'other'")):
+        changed = recipe.replace(f'encoder = "{encoder_folder}"\n', "") if "encoder" in line else recipe
+        experiment.write_text(changed.replace("[corpus]\n", f"[corpus]\n{line}\n"))
+        code, _, err = run("evaluate", experiment, "-o", tmp_path / "third", "--offline")
+        assert code == 2
+        assert message in err
 
 
 @pytest.mark.parametrize("below", [".", "eval"])

@@ -10,6 +10,7 @@ import zstandard
 from zicl.corpus.read import Reader
 from zicl.corpus.sources import Source, find_sources
 from zicl.exceptions import TextError
+from zicl.rows import read_records
 
 TEXTS = ["One lamp. Two lamps.", "A train\n\nA second paragraph of it.", "Ünïcode — pears 🍐."]
 
@@ -118,3 +119,61 @@ def test_missing_extra_names_the_pip_command(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(Exception, match=r"zicl\[data\]"):
         list(Reader(Source("hf:owner/name", "text", "hf")).blocks())
+
+
+def _read(path):
+    [source] = find_sources([path])
+    return [block.text.strip() for block in Reader(source).blocks()]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "id,text\n1,One lamp.\n2,Two, or three.\n", "a.csv, row 2 below the header: it has more cells"),
+        (
+            "a.csv",
+            'id,text\n1,"One lamp.\n2,Two lamps.\n',
+            "a.csv, the row that begins in line 2: unexpected end of data",
+        ),
+        (
+            "a.tsv",
+            'text\tid\n"One" lamp.\t1\n"Two" lamps.\t2\n',
+            "a.tsv, the row that begins in line 2: .* expected after",
+        ),
+    ],
+)
+def test_a_row_that_does_not_fit_the_header_is_never_taken_in_part(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(TextError, match=message) as refused:
+        _read(tmp_path / name)
+    assert "quote" in refused.value.hint
+    with pytest.raises(TextError, match=message):
+        read_records(str(tmp_path / name))
+
+
+def test_tabs_are_told_by_the_files_own_name(tmp_path):
+    (tmp_path / "dump.tsv").mkdir()
+    for path, mark in ((tmp_path / "A.TSV", "\t"), (tmp_path / "dump.tsv" / "a.csv", ",")):
+        path.write_text(f"id{mark}text\n1{mark}One lamp.\n")
+        assert _read(path) == ["One lamp."]
+
+
+@pytest.mark.parametrize("cut", [slice(-5), slice(40)])
+def test_a_compressed_file_that_is_cut_is_damaged(tmp_path, cut):
+    path, line = tmp_path / "a.txt.zst", b"One lamp, number %d.\n\n"
+    whole = b"".join(zstandard.compress(b"".join(line % n for n in range(part, part + 999))) for part in (0, 999))
+    path.write_bytes(whole)
+    assert len(_read(path)) == 2 * 999
+    path.write_bytes(whole[cut])
+    with pytest.raises(TextError, match="is damaged"):
+        _read(path)
+    path.write_bytes(b"not compressed at all")
+    with pytest.raises(TextError, match="is damaged"):
+        _read(path)
+
+
+def test_what_is_no_parquet_is_said(tmp_path):
+    (tmp_path / "a.parquet").write_text("One lamp.")
+    for read in (_read, lambda path: read_records(str(path))):
+        with pytest.raises(TextError, match=r"a\.parquet is no whole Parquet file"):
+            read(tmp_path / "a.parquet")

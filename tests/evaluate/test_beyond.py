@@ -180,6 +180,15 @@ def test_wrong_options_of_an_example_name_its_row(tmp_path, lm, index, row, mess
         _world(tmp_path, lm, index, task, [{"id": "a", "text": "x", **row}])
 
 
+def test_labels_of_options_may_be_named_otherwise(tmp_path, lm, index):
+    task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
+    task += 'values = { A = "1", B = "2", C = "3" }\n'
+    rows = [{"id": "a", "text": "x", "label": "B", "choices": ["a", "b"]}]
+    assert _world(tmp_path, lm, index, task, rows).examples["T"][0].label == "2"
+    with pytest.raises(TextError, match="2 options, of which the label is number 3"):
+        _world(tmp_path, lm, index, task, [{**rows[0], "label": "C"}])
+
+
 def test_most_controls_cannot_compare_options_of_each_examples_own(tmp_path, lm, index):
     task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
     world = _world(tmp_path, lm, index, task, [{"id": "a", "text": "x", "label": "1", "choices": ["a", "b"]}])

@@ -105,8 +105,11 @@ def classify(
         target = None
         if output is not None:
             names = list(dict.fromkeys(name for row in rows for name in row.columns)) + added
-            settings = _settings(classifier, review_below)
-            target = _say_done(Output(output, settings, names, id_column or "id", overwrite=overwrite))
+            settings = {**_settings(classifier, review_below), "columns": [text_column, pair_column, options_column]}
+            own_id, own_text = id_column or "id", text_column if file else "text"
+            target = _say_done(
+                Output(output, settings, names, id_column=own_id, text_column=own_text, overwrite=overwrite)
+            )
         with _pool(choice, classifier, found, searchers) as pool:
             lines = list(_run(classifier, rows, added, target, review_below, pool, json_output=json_output))
     if target is None and not json_output:
@@ -232,9 +235,9 @@ def _run(
 ) -> Iterator[Line]:
     from zicl.rows import to_json
 
-    done = target.done if target else set[str]()
     size = _CHUNK if _has_lm(classifier) else _CHUNK_DISTILLED
-    pieces = [[row for row in rows[start : start + size] if row.id not in done] for start in range(0, len(rows), size)]
+    starts = range(0, len(rows), size)
+    pieces = [rows[n : n + size] if target is None else target.left(rows[n : n + size]) for n in starts]
     chunks = [piece for piece in pieces if piece]
     begun, finished, left = time.monotonic(), 0, sum(map(len, chunks))
     with bars() as report:

@@ -116,7 +116,7 @@ def _show_dry_run(answer: dict[str, Any]) -> None:
 def verify(
     choice: EvaluateChoice,
     results: Annotated[Path, typer.Option("--results", "-r", help="The results folder to check.")] = Path("results"),
-    sample: Annotated[int, typer.Option("--sample", help="How many rows are scored again.")] = 20,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="How many rows are scored again.")] = 20,
     seed: Annotated[int, typer.Option("--seed", help="Decides which ones.")] = 0,
     json_output: JsonOption = False,
 ) -> None:

@@ -6,7 +6,6 @@ Nothing is held but the current block, so a file of any size can be read.
 from __future__ import annotations
 
 import codecs
-import csv
 import gzip
 import io
 import json
@@ -20,7 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from zicl.corpus.sources import Source
-from zicl.exceptions import ModelError, TextError
+from zicl.corpus.tables import table_rows
+from zicl.exceptions import DownloadError, ModelError, TextError
 
 END_OF_TEXT = "<|endoftext|>"
 _BREAK = re.compile(r"\n[^\S\n]*\n\s*|<\|endoftext\|>")
@@ -123,7 +123,7 @@ class Reader:
                     f"{self.encoding.removesuffix('-sig')} text",
                     hint="convert the file (iconv -f latin1 -t utf-8), or name its encoding with --encoding",
                 ) from error
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            except (EOFError, gzip.BadGzipFile, zlib.error, _FrameError) as error:
                 raise TextError(
                     f"{self.source.name} is damaged after line {read}: {error}", hint="fetch or compress it again"
                 ) from error
@@ -142,21 +142,22 @@ class Reader:
             yield value if isinstance(value, str) else self._pick(value, number)
 
     def _csv(self) -> Iterator[str]:
-        csv.field_size_limit(1 << 30)
-        delimiter = "\t" if ".tsv" in self.source.path else ","
-        rows = csv.DictReader(self.lines_of_text(), delimiter=delimiter)
-        for number, row in enumerate(rows, start=1):
+        for number, row in enumerate(table_rows(self.lines_of_text(), self.source.path), start=1):
             yield self._pick(row, number)
 
     def _parquet(self) -> Iterator[str]:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.source.path) as file:
-            names = file.schema_arrow.names
-            if self.text_column not in names:
-                raise self._no_column(names)
-            for batch in file.iter_batches(columns=[self.text_column]):
-                yield from batch.column(0).to_pylist()
+        try:
+            with pq.ParquetFile(self.source.path) as file:
+                names = file.schema_arrow.names
+                if self.text_column not in names:
+                    raise self._no_column(names)
+                for batch in file.iter_batches(columns=[self.text_column]):
+                    yield from batch.column(0).to_pylist()
+        except pa.ArrowInvalid as error:
+            raise not_parquet(self.source.name, error) from error
 
     def _hf(self) -> Iterator[str]:
         try:
@@ -166,7 +167,13 @@ class Reader:
                 "reading Hugging Face data sets needs an extra", hint='pip install "zicl[data]"'
             ) from error
         name, _, split = self.source.path.removeprefix("hf:").partition(":")
-        rows = datasets.load_dataset(name, split=split or "train", streaming=True)
+        try:
+            rows = datasets.load_dataset(name, split=split or "train", streaming=True)
+        except (OSError, ValueError) as error:
+            raise DownloadError(
+                f"the data set {name} ({split or 'train'}) could not be read: {error}",
+                hint="expected hf:OWNER/NAME or hf:OWNER/NAME:SPLIT, as the hub has them",
+            ) from error
         for number, row in enumerate(rows, start=1):
             yield self._pick(row, number)
 
@@ -207,6 +214,11 @@ class Reader:
             yield io.TextIOWrapper(counted, encoding=self.encoding, newline="")
 
 
+def not_parquet(name: str, error: Exception) -> TextError:
+    """The error for a file that is damaged, or no Parquet at all."""
+    return TextError(f"{name} is no whole Parquet file: {error}", hint="it may be cut or named wrongly: fetch it again")
+
+
 def _encodable(text: str) -> bool:
     try:
         text.encode("utf-8")
@@ -237,9 +249,38 @@ def _decompressed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
         with gzip.open(raw) as stream:
             yield cast(BinaryIO, stream)
     elif path.endswith(".zst"):
-        import zstandard
-
-        with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as stream:
-            yield stream
+        yield cast(BinaryIO, _Frames(raw))
     else:
         yield raw
+
+
+class _FrameError(Exception):
+    """Compressed data that are none, or end too early."""
+
+
+class _Frames:
+    """Zstandard frames one after the other. The library's own reader takes a file that ends inside one for whole."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        import zstandard
+
+        self._raw, self._new, self._error = raw, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
+        self._frame: Any = None
+        self._given, self._ready = b"", b""
+
+    def read(self, size: int) -> bytes:
+        while not self._ready:
+            given = self._given or self._raw.read(_BUFFER)
+            if not given:
+                if self._frame is not None:
+                    raise _FrameError("it ends before its last frame does")
+                return b""
+            frame = self._frame or self._new()
+            try:
+                self._ready = frame.decompress(given)
+            except self._error as error:
+                raise _FrameError(str(error)) from error
+            self._given = frame.unused_data if frame.eof else b""
+            self._frame = None if frame.eof else frame
+        found, self._ready = self._ready[:size], self._ready[size:]
+        return found

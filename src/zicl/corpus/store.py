@@ -231,7 +231,7 @@ class Corpus:
         return [self.indexed[codes == code] for code in range(len(self._names))]
 
     def documents_like(self, text: str) -> set[int]:
-        """The documents whose whole text is ``text``, or in which it stands as a sentence."""
+        """The document whose whole text is ``text``, and the first one in which it stands as a sentence."""
         digest = document_hash(text)
         first, last = (int(np.searchsorted(self._hashes, np.uint64(digest), side)) for side in ("left", "right"))
         found = set(self.known_texts["document"].slice(first, last - first).to_pylist())

@@ -55,11 +55,11 @@ def ask(
 
 def _open(path: Path, settings: dict[str, Any], *, overwrite: bool) -> Output:
     try:
-        return Output(path, settings, ["id", "p"], "id")
+        return Output(path, settings, ["id", "p"])
     except UsageError:
         if not overwrite:
             raise
-        return Output(path, settings, ["id", "p"], "id", overwrite=True)
+        return Output(path, settings, ["id", "p"], overwrite=True)
 
 
 def _name(text: str) -> str:

@@ -173,9 +173,10 @@ def _example(record: Any, number: int, columns: _Columns, where: str) -> Example
             f"{where}: the label {value!r} is none of the task's",
             hint=f"expected one of: {', '.join(columns.values)}; or say with values = {{…}} which label it means",
         )
-    if options and (len(set(options)) < len(options) or not int(key) <= len(options) <= len(columns.values)):
+    label = columns.values[key]
+    if options and (len(set(options)) < len(options) or not int(label) <= len(options) <= len(columns.values)):
         raise TextError(
-            f"{where}: {len(options)} options, of which the label is number {key}",
+            f"{where}: {len(options)} options, of which the label is number {label}",
             hint=f"expected different options, at most {len(columns.values)}, and the number of one of them",
         )
-    return Example(str(record.get(columns.id, number)), text, columns.values[key], options)
+    return Example(str(record.get(columns.id, number)), text, label, options)

@@ -56,6 +56,8 @@ class Method(Dumped):
             raise ValueError("training examples have no neighbours or domains: use random, nearest or diverse")
         if self.demos == "train" and (self.retrieval.share > 1 or self.labelling.source == "self"):
             raise ValueError("shared demonstrations and the model's own labels are for raw text: demos = 'corpus'")
+        if self.silenced and self.labelling.source == "self":
+            raise ValueError("the model's own labels are remembered for the whole model: not with silenced heads")
         if self.calibration.priors is not None:
             raise ValueError("an experiment fits its priors: leave them out")
         return self

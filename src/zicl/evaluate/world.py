@@ -6,12 +6,15 @@ from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl._files import read_json
 from zicl._progress import Report, silent
 from zicl._registry import did_you_mean
+from zicl.corpus.store import MANIFEST, Corpus
 from zicl.evaluate import controls
 from zicl.evaluate.examples import Example, data_hash, read_examples, read_test, subsample
 from zicl.evaluate.experiment import CorpusRecipe, Experiment
@@ -187,7 +190,6 @@ def _build(recipe: CorpusRecipe, report: Report, *, offline: bool) -> None:
     """Build the corpus of a recipe, text and index, where it is not there yet; a killed build goes on."""
     from zicl.corpus.build import BuildOptions, build_corpus
     from zicl.corpus.sources import find_sources
-    from zicl.corpus.store import MANIFEST, Corpus
     from zicl.retrieve.build import FOLDER, build_index
 
     folder = Path(recipe.path)
@@ -195,5 +197,23 @@ def _build(recipe: CorpusRecipe, report: Report, *, offline: bool) -> None:
         sources = find_sources([], {name: [path] for name, path in recipe.domains.items()})
         options = BuildOptions(recipe.max_paragraphs, recipe.seed, recipe.splitter)
         build_corpus(sources, folder, options, report=report)
+    _check_built(recipe, Corpus.open(folder, verify=False), folder / FOLDER / MANIFEST)
     if not (folder / FOLDER / MANIFEST).is_file():
         build_index(Corpus.open(folder), load_encoder(recipe.encoder, offline=offline), report=report)
+
+
+def _check_built(recipe: CorpusRecipe, corpus: Corpus, index: Path) -> None:
+    """The corpus that is there is the one of the recipe: a change of it would otherwise change nothing."""
+    there = {**corpus.manifest["options"], "domains": sorted(corpus.domains)}
+    asked: dict[str, Any] = {name: getattr(recipe, name) for name in ("max_paragraphs", "seed", "splitter")}
+    asked["domains"] = sorted(recipe.domains)
+    if index.is_file():
+        # By its last part: a folder may be named from elsewhere.
+        there["encoder"], asked["encoder"] = read_json(index)["encoder"]["name"], recipe.encoder
+        there["encoder"], asked["encoder"] = (Path(each["encoder"]).name for each in (there, asked))
+    for name, value in asked.items():
+        if there[name] != value:
+            raise ConfigError(
+                f"the corpus {recipe.path} was built with {name} {there[name]!r}, and its recipe says {value!r}",
+                hint="give the corpus of this recipe another path, or remove the old one to have it built anew",
+            )

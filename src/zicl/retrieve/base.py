@@ -56,8 +56,8 @@ class Retriever(Protocol):
 class Filter:
     """Keeps the input itself out of its demonstrations, and texts distinct.
 
-    Left out is every sentence of a document whose whole text is the input, or in which the input stands
-    as a sentence: a ticket must not demonstrate itself.
+    Left out is every sentence of the document whose whole text is the input, and of the first one in which the input
+    stands as a sentence: a ticket must not demonstrate itself.
     """
 
     def __init__(self, index: Searchable, query: Query, *, exclude_self: bool = True) -> None:

@@ -55,8 +55,9 @@ def ask(classifier: ZICLClassifier, texts: Sequence[str], report: Report = silen
     """All passes over one language model and one corpus, which are not loaded again."""
     settings = Settings(**classifier.settings_)
     own: Inference = "direct" if settings.scoring.inference == "direct" else "channel"
-    # Without demonstrations, or with the model's own labels on them, a seed has no labels to draw.
-    drawn = settings.retrieval.k > 0 and settings.labelling.source == "random"
+    # Without demonstrations, without labels on them, or with the model's own, a seed has none to draw.
+    labelling = settings.labelling
+    drawn = settings.retrieval.k > 0 and labelling.source == "random" and labelling.words != "none"
     seeds = range(classifier.seed, classifier.seed + (SEEDS if drawn else 1))
     draws = tuple(_pass(classifier, texts, own, seed, report) for seed in seeds)
     return Passes(draws, _pass(classifier, texts, "direct" if own == "channel" else "channel", seeds[0], report))
@@ -81,7 +82,7 @@ def _pass(classifier: ZICLClassifier, texts: Sequence[str], inference: Inference
 def plain(settings: Settings, inference: Inference) -> Settings:
     """The settings without what hides a sign: calibration, several draws or inferences, the encoder's opinion."""
     return settings._replace(
-        labelling=settings.labelling.model_copy(update={"assignments": 1}),
+        labelling=settings.labelling.model_copy(update={"assignments": 1, "seed": None}),
         scoring=settings.scoring.model_copy(update={"inference": inference, "encoder": False}),
         calibration=Calibration(),
     )

@@ -1,0 +1,48 @@
+"""Tables of cells parted by commas or tabs: a row that does not fit its header is an error, never taken in part."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+
+from zicl.exceptions import TextError
+
+_LONGEST_CELL = 1 << 30
+
+
+def table_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
+    r"""The rows of a table by the names in its first line.
+
+    >>> list(table_rows(["id,text\n", '1,"A gem, truly."\n'], "films.csv"))
+    [{'id': '1', 'text': 'A gem, truly.'}]
+    """
+    csv.field_size_limit(_LONGEST_CELL)
+    delimiter = "\t" if _is_tabbed(name) else ","
+    # Strict: a quote without its other half would otherwise swallow all rows up to the next one.
+    reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
+    mark, file = "a tab" if delimiter == "\t" else "a comma", PurePath(name).name
+    try:
+        for number, row in enumerate(reader, start=1):
+            if None in row:
+                raise TextError(
+                    f"{file}, row {number} below the header: it has more cells than the header has names",
+                    hint=f'put quotes around a text that holds {mark}: "one, two"',
+                )
+            yield row
+    except csv.Error as error:
+        raise TextError(
+            f"{file}, the row that begins in line {reader.line_num + 1}: {error}",
+            hint='a cell that begins with a quote has to end with one, and quotes inside it are doubled: "a ""b"" c"; '
+            "or write the rows as .jsonl",
+        ) from error
+
+
+def _is_tabbed(name: str) -> bool:
+    """Whether a file's name says that tabs stand between its cells.
+
+    >>> _is_tabbed("a.TSV.gz"), _is_tabbed("dump.tsv/a.csv")
+    (True, False)
+    """
+    last = PurePath(name).name.lower().removesuffix(".gz").removesuffix(".zst")
+    return last.endswith(".tsv")
