@@ -101,7 +101,7 @@ def listening(classifier, limits=None):
     """A server on a real port of this machine: its address and its service."""
     service = Service(lambda: classifier, limits or Limits())
     found, access = listen(Access(port=0))
-    server = uvicorn.Server(settings(make_app(service, access, PAGE)))
+    server = uvicorn.Server(settings(make_app(service, access, PAGE), 60))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
     thread.start()
     address = f"http://127.0.0.1:{access.port}"

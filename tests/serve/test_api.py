@@ -185,6 +185,22 @@ def test_addresses_that_are_not_there(client):
     assert wrong.status_code == 405
     assert wrong.json()["expected"] == wrong.headers["Allow"] == "POST"
     assert client.get("/docs").status_code == 404
+    # Whatever is sent along: the address or the method is what is wrong.
+    assert client.post("/v1/nothing", content=b"x").status_code == 404
+    assert client.post("/readyz").status_code == 405
+    assert client.delete("/v1/info").status_code == 405
+
+
+def test_retrieval_has_the_servers_own_settings_and_is_forgotten_again(served_index, lm):
+    own = Retrieval(k=3, exclude_self=False)
+    made = ZICLClassifier(served_index, ["terrible", "great"], lm, retrieval=own, offline=True).fit()
+    text = served_index.sentence(0).text
+    with asked(made) as client:
+        asks = {"text": text, "k": 1, "method": "nearest"}
+        assert client.post("/v1/retrieve", json=asks).json()["sentences"][0]["text"] == text
+        for number in range(300):
+            client.post("/v1/retrieve", json={"text": f"lamp {number}", "k": 1})
+    assert served_index.remembered <= 257
 
 
 def test_retrieved_sentences_and_their_paragraphs(client, served_index):

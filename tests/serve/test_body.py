@@ -7,7 +7,7 @@ import pytest
 
 from zicl.serve.body import Body
 
-SCOPE = {"type": "http", "method": "POST", "headers": [(b"content-type", b"application/json")]}
+SCOPE = {"type": "http", "method": "POST", "path": "/v1/classify", "headers": [(b"content-type", b"application/json")]}
 
 
 def told(messages):

@@ -10,17 +10,21 @@ from zicl.serve import schema
 from zicl.serve.configurations import Configuration, Configurations
 from zicl.serve.engine import Engine
 from zicl.serve.limits import Limits
+from zicl.serve.problems import RefusedError
 
 PAPER = {"terrible": ("bad",), "great": ("good",)}
 
 
-def test_the_servers_own_settings_sent_along_are_the_servers_own(classifier):
+@pytest.mark.parametrize("named", [True, False])
+def test_the_servers_own_settings_sent_along_are_the_servers_own(classifier, named):
     engine = Engine(classifier, Limits())
     own = engine.info.settings
+    # The page knows the template's name, other clients its lines.
+    [name] = [name for name, lines in engine.info.templates.items() if lines == own.template]
     asked = schema.ClassifyRequest(
         text="x",
         labels=[schema.LabelSpec(**label.model_dump()) for label in own.labels],
-        template=own.template,
+        template=name if named else own.template,
         method=own.method,
         inference=own.inference,
         k=own.k,
@@ -31,6 +35,18 @@ def test_the_servers_own_settings_sent_along_are_the_servers_own(classifier):
     # With other labels the template that was sent counts: the server's own was picked for its own labels.
     other = engine.configurations.read(schema.Choice(labels=["dull", "lively"], template=own.template))
     assert other.template == tuple(own.template)
+
+
+def test_the_number_of_demonstrations_that_is_sent_counts(classifier, served_index, lm):
+    # The server's own may be above what others may ask for.
+    (work,) = Engine(classifier, Limits(k=2)).classify(schema.ClassifyRequest(text="x", k=3))
+    assert work.configuration == Configuration()
+    with pytest.raises(RefusedError):
+        Engine(classifier, Limits(k=2)).classify(schema.ClassifyRequest(text="x", k=4))
+    alone = ZICLClassifier(served_index, ["terrible", "great"], lm, method="no-demos").fit()
+    found = Configurations(alone, served_index)
+    assert found.get(found.read(schema.Choice(method="z-icl", k=2))).settings.k == 2
+    assert found.get(found.read(schema.Choice(method="z-icl"))).settings.k == 16
 
 
 def test_what_was_learned_from_texts_holds_for_the_servers_own_settings_alone(served_index, lm):

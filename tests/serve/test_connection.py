@@ -1,7 +1,9 @@
 """Connections that do not get round to a request are closed; slow work is not."""
 
+import asyncio
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,3 +89,38 @@ def test_a_request_that_is_computed_has_the_time_it_needs(gated, monkeypatch):
             time.sleep(0.3)
             gated.lm.gate.set()
             assert b" 200 " in found.recv(4000)
+
+
+class Stalled:
+    """A transport whose other side takes so much of an answer, look by look."""
+
+    def __init__(self, left):
+        self.left, self.aborted = left, False
+
+    def get_write_buffer_size(self):
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+    def abort(self):
+        self.aborted = True
+
+
+@pytest.mark.parametrize(
+    ("left", "aborted"), [([900], True), ([900, 600, 300, 300], True), (list(range(900, 0, -1)), False)]
+)
+def test_an_answer_that_nobody_reads_is_given_up(left, aborted):
+    async def run():
+        found = Connection.__new__(Connection)
+        found.seconds, found.loop, found.transport, found._reading = (
+            0.001,
+            asyncio.get_running_loop(),
+            Stalled(left),
+            None,
+        )
+        found.flow = SimpleNamespace(pause_writing=lambda: None, resume_writing=lambda: None)
+        found.pause_writing()
+        await asyncio.sleep(0.1)
+        found.resume_writing()
+        assert found._reading is None
+        return found.transport.aborted
+
+    assert asyncio.run(run()) == aborted

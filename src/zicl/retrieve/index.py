@@ -249,6 +249,11 @@ class Index:
         found = np.flatnonzero(self._rows >= 0)
         return found[np.argsort(self._rows[found])]
 
+    @property
+    def remembered(self) -> int:
+        """How many texts asked about are remembered, about."""
+        return max(len(self._queries), len(self.found))
+
     def forget(self) -> None:
         """Free what was remembered of texts asked about; answers stay the same."""
         for memory in (self._queries, self._first_hits, self.found):

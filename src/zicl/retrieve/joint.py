@@ -77,6 +77,11 @@ class JointIndex:
                 parts.append(index.indexed(domain) + shift)
         return np.concatenate(parts)
 
+    @property
+    def remembered(self) -> int:
+        """How many texts asked about are remembered, about."""
+        return max(len(self.found), self.base.remembered, self.other.remembered)
+
     def forget(self) -> None:
         """Free what was remembered of texts asked about; answers stay the same."""
         self.found.clear()

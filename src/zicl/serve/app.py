@@ -25,7 +25,8 @@ from zicl.serve.service import Service
 
 def make_app(service: Service, access: Access, page: Page) -> ASGIApp:
     """The whole application. The order matters: nothing is read before it is allowed."""
-    inner = Body(_api(service, page), most=service.limits.body, requests=service.limits.queue)
+    limits = service.limits
+    inner = Body(_api(service, page), most=limits.body, requests=limits.queue, addresses=REQUESTS)
     return Around(Guard(inner, access, page), service.metrics)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
@@ -30,11 +31,22 @@ class _Held:
 
 
 class Body:
-    """Reads bodies of at most ``most`` bytes, those of at most ``requests`` requests and ``held`` bytes at a time."""
+    """Reads bodies of at most ``most`` bytes, those of at most ``requests`` requests and ``held`` bytes at a time.
+
+    Those sent to ``addresses`` have to be JSON; what is sent elsewhere is refused by others, for a better reason.
+    """
 
     def __init__(
-        self, app: ASGIApp, *, most: int, requests: int, seconds: float = _SECONDS, held: int = _HELD_BYTES
+        self,
+        app: ASGIApp,
+        *,
+        most: int,
+        requests: int,
+        addresses: Container[str] = (),
+        seconds: float = _SECONDS,
+        held: int = _HELD_BYTES,
     ) -> None:
+        self._addresses = addresses
         self._app, self._most, self._requests, self._seconds = app, most, requests, seconds
         self._room = max(held, most)
         self._open = 0
@@ -47,7 +59,8 @@ class Body:
         self._open += 1
         held = _Held()
         try:
-            body = await self._checked(Headers(scope=scope), receive, held)
+            declared = scope["method"] == "POST" and scope["path"] in self._addresses
+            body = await self._checked(Headers(scope=scope), receive, held, declared=declared)
             await self._app(scope, _replayed(body, receive), send)
         except RefusedError as refused:
             await refused.response()(scope, receive, send)
@@ -57,10 +70,10 @@ class Body:
             self._open -= 1
             self._room += held.size
 
-    async def _checked(self, headers: Headers, receive: Receive, held: _Held) -> bytes:
+    async def _checked(self, headers: Headers, receive: Receive, held: _Held, *, declared: bool) -> bytes:
         if self._open > self._requests:
             raise RefusedError(BUSY, f"{self._requests} requests are open", hint="try again later", retry_after=1)
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        if declared and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise RefusedError(
                 NOT_JSON,
                 "the body is not declared as JSON",

@@ -11,6 +11,7 @@ from zicl.assemble import Settings
 from zicl.classify import ZICLClassifier
 from zicl.config import Calibration, PromptSettings, get_method
 from zicl.demos.labels import Label, Labels
+from zicl.demos.template import TEMPLATES
 from zicl.ensemble import Ensemble
 from zicl.exceptions import PromptError, RetrievalError, UsageError
 from zicl.priors import learns_priors
@@ -74,7 +75,8 @@ class Configurations:
             template=template,
             method=_other(method, own.method),
             inference=_other(choice.inference, own.inference),
-            k=None if method == "no-demos" else _other(choice.k, own.k),
+            # Under another method the server's own number counts too: that method has one of its own.
+            k=None if method == "no-demos" else _other(choice.k, own.k) if method == own.method else choice.k,
             seed=_other(choice.seed, own.seed),
         )
 
@@ -176,6 +178,9 @@ def told(classifier: ZICLClassifier) -> schema.SettingsOut:
 
 
 def _template(given: str | Sequence[str] | None) -> str | tuple[str, str] | None:
+    """A template by its lines, also where it is named: the same one is the same however it is given."""
+    if isinstance(given, str) and given in TEMPLATES:
+        return TEMPLATES[given].input, TEMPLATES[given].label
     if given is None or isinstance(given, str):
         return given
     first, second = given

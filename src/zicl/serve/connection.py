@@ -1,4 +1,7 @@
-"""A connection: answers leave at once, and it has some seconds to bring a request, so that idle ones do not pile up."""
+"""A connection: answers leave at once, and it has some seconds to bring a request or to read its answer.
+
+Else idle ones would pile up, and answers that nobody reads.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,14 @@ _SECONDS = 30.0
 
 
 class Connection(H11Protocol):
-    """uvicorn's own, which is closed if a request's head does not come in time."""
+    """uvicorn's own, which is closed if a request's head does not come in time, or an answer is not read."""
 
     seconds = _SECONDS
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._patience: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
@@ -40,7 +44,34 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
         self._done()
+        self._read()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to wait for a client that does not take what it asked for."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """It takes it."""
+        super().resume_writing()
+        self._read()
+
+    def _watch(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._reading = self.loop.call_later(self.seconds, self._look, left)
+
+    def _look(self, before: int) -> None:
+        # A slow reader is waited for as long as it reads at all. To close would mean to wait until all is sent.
+        if self.transport.get_write_buffer_size() < before:
+            self._watch()
+        else:
+            self.transport.abort()
+
+    def _read(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
 
     def _wait(self) -> None:
         self._patience = self.loop.call_later(self.seconds, self.transport.close)

@@ -11,6 +11,7 @@ from typing import Any
 
 from zicl import __version__
 from zicl._versions import versions
+from zicl.assemble import Settings, make_retriever
 from zicl.catalog import find_asset
 from zicl.classify import ZICLClassifier
 from zicl.config import METHODS
@@ -51,7 +52,7 @@ class Engine:
         """An answer or an exception for each work, the language model asked about all together."""
         outcomes = compute(works, self.classifier.lm_.score)
         for index in (self.index, self.classifier.index_):
-            if isinstance(index, Index | JointIndex) and len(index.found) > _REMEMBERED:
+            if isinstance(index, Index | JointIndex) and index.remembered > _REMEMBERED:
                 index.forget()
         return outcomes
 
@@ -60,7 +61,9 @@ class Engine:
     def classify(self, asked: schema.ClassifyRequest) -> list[Classify]:
         """A work for each text."""
         self.limits.check_labels(asked.labels)
-        self.limits.check_k(asked.k)
+        if asked.k != self.configurations.own.settings.k:
+            # Whoever runs the server may have it show more than others may ask for.
+            self.limits.check_k(asked.k)
         single = asked.text is not None
         texts = [self.limits.check_text(asked.all_texts[0])] if single else self.limits.check_texts(asked.all_texts)
         configuration = self.configurations.read(asked)
@@ -72,8 +75,10 @@ class Engine:
         own = self.configurations.own.settings
         method = asked.method or (own.retrieval if own.k else "physical")
         check_retriever(method)
+        settings = Settings(**self.classifier.settings_).retrieval.model_copy(update={"method": method})
         return Retrieve(
             self._corpus(),
+            make_retriever(settings),
             self.limits.check_text(asked.text),
             method,
             k=asked.k or min(own.k or 16, self.limits.k),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -25,8 +26,8 @@ from zicl.serve.service import Load, Service
 if TYPE_CHECKING:
     from zicl.classify import ZICLClassifier
 
-# After a signal, what is running has so many seconds to be finished and sent.
-_LAST_SECONDS = 60
+# After a signal, what is running is finished, which its deadline bounds; then there are so many seconds to send it.
+_LAST_SECONDS = 15
 
 
 class Server(uvicorn.Server):
@@ -87,7 +88,7 @@ def address(access: Access) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{access.port}/"
 
 
-def settings(app: ASGIApp) -> uvicorn.Config:
+def settings(app: ASGIApp, deadline: float) -> uvicorn.Config:
     """How uvicorn runs the application: nothing told of the server, nothing believed of a proxy."""
     return uvicorn.Config(
         app,
@@ -98,7 +99,7 @@ def settings(app: ASGIApp) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=_LAST_SECONDS,
+        timeout_graceful_shutdown=math.ceil(deadline) + _LAST_SECONDS,
     )
 
 
@@ -117,7 +118,7 @@ def serve(
     page = load_page()
     found, access = listen(access)
     service = Service(load, limits)
-    server = Server(settings(make_app(service, access, page)), service)
+    server = Server(settings(make_app(service, access, page), limits.deadline), service)
 
     def loaded() -> None:
         if service.failure is not None:

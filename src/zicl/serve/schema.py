@@ -162,7 +162,7 @@ class PromptParts(_Model):
 
 
 class ExplanationOut(_Model):
-    """Why a text got its label. Demonstrations stand farthest first, as in the prompt."""
+    """Why a text got its label. Demonstrations stand as in the prompt: farthest first, unless ordered otherwise."""
 
     text: str
     scores: dict[str, LabelScores]

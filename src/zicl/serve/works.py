@@ -10,7 +10,7 @@ from zicl.demos.synonyms import paper_table, suggest
 from zicl.exceptions import SynonymError
 from zicl.lm.base import BranchScores, LanguageModel
 from zicl.results import Result
-from zicl.retrieve.base import RETRIEVERS, Query
+from zicl.retrieve.base import Query, Retriever
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Index
 from zicl.serve import schema
@@ -90,6 +90,7 @@ class Retrieve:
     """A text to find sentences for."""
 
     index: Index
+    retriever: Retriever
     text: str
     method: str
     k: int
@@ -97,12 +98,12 @@ class Retrieve:
 
     @property
     def key(self) -> Hashable:
-        """What the answer depends on."""
+        """What the answer depends on: the retriever follows from its method, with the server's own settings."""
         return "retrieve", self.text, self.method, self.k, self.seed
 
     def begin(self) -> Begun:
         """The sentences; the language model is not asked."""
-        found = RETRIEVERS.get(self.method)().retrieve(self.index, Query(self.text, self.seed), self.k)
+        found = self.retriever.retrieve(self.index, Query(self.text, self.seed), self.k)
         sentences = [
             sentence(
                 self.index.sentence(item.row),

@@ -25,7 +25,7 @@ def running(load: Callable[[], Any], *, token: str | None = None) -> Iterator[st
     """The address of a server that has loaded its classifier."""
     found, access = listen(Access(port=0, token=token))
     service = Service(load, Limits())
-    server, loaded = uvicorn.Server(settings(make_app(service, access, load_page()))), threading.Event()
+    server, loaded = uvicorn.Server(settings(make_app(service, access, load_page()), 60)), threading.Event()
     service.on_loaded = loaded.set
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
     with found:

@@ -59,6 +59,17 @@ def test_a_batch_sorted_filtered_and_explained(visitor, address):
     assert visitor.js("return document.activeElement.className") == "why"
 
 
+def test_a_text_that_cannot_be_used_is_passed_over(visitor):
+    visitor.choose("mode", "many")
+    visitor.paste("#texts", "\n".join([LINES[0], "one\u001eother", LINES[1]]))
+    visitor.run()
+    assert [row[:2] for row in visitor.rows()] == [["1", LINES[0]], ["3", LINES[1]]]
+    assert visitor.texts("#batch h2")[0] == "2 of 3 texts classified"
+    [told] = visitor.texts("#batch .problem")
+    assert "1 text was passed over" in told
+    assert "Text 2: it " in told
+
+
 def test_pages_are_turned_by_keyboard(visitor):
     visitor.choose("mode", "many")
     visitor.choose("method", "no-demos")

@@ -50,7 +50,9 @@ class Batch {
         ? this.problem.title
         : this.done < this.rows.length
           ? `Stopped at ${this.done} of ${this.rows.length}`
-          : `All ${this.rows.length} texts are classified`,
+          : this.labelled < this.rows.length
+            ? `${this.labelled} of ${this.rows.length} texts are classified, the others were passed over`
+            : `All ${this.rows.length} texts are classified`,
     );
   }
   chunks() {
@@ -80,15 +82,27 @@ class Batch {
         texts: open.map((row) => row.text),
         stream: true,
       };
-      const response = await call("v1/classify", { body, signal: this.abort.signal });
+      let response;
+      try {
+        response = await call("v1/classify", { body, signal: this.abort.signal });
+      } catch (error) {
+        const row = error.status === 422 && error.field !== "k" ? open[error.index] : null;
+        if (!row) throw error;
+        this.passOver(row, error);
+        continue;
+      }
       for await (const line of linesOf(response, this.abort.signal)) {
         const failed = !("label" in line),
           row = open[line.index];
-        if (failed && (!row || line.status >= 500))
+        // What is wrong with k is wrong for every text.
+        if (failed && (!row || line.status >= 500 || line.field === "k"))
           throw new Problem(line, line.status === 503 && this.done > before ? 1 : null);
-        this.done++;
-        row[failed ? "problem" : "result"] = line;
-        this.redrawSoon();
+        if (failed) this.passOver(row, line);
+        else {
+          this.done++;
+          row.result = line;
+          this.redrawSoon();
+        }
       }
       if (this.done === before)
         throw new Problem({
@@ -97,6 +111,14 @@ class Batch {
           hint: "Go on with the rest.",
         });
     }
+  }
+  passOver(row, problem) {
+    this.done++;
+    row.problem = problem;
+    this.redrawSoon();
+  }
+  get labelled() {
+    return this.rows.filter((row) => row.result).length;
   }
   draw() {
     const [one, two] = [newId(), newId()];
@@ -230,9 +252,9 @@ class Batch {
     this.bar.value = done;
     this.title.textContent = this.running
       ? "Classifying …"
-      : done === all
+      : this.labelled === all
         ? count(all, "text classified", "texts classified")
-        : `${done.toLocaleString("en")} of ${count(all, "text", "texts")} classified`;
+        : `${this.labelled.toLocaleString("en")} of ${count(all, "text", "texts")} classified`;
     const seconds = (performance.now() - (this.started ?? performance.now())) / 1000,
       rate = (done - this.before) / seconds;
     this.note.textContent = !this.running
@@ -256,7 +278,7 @@ class Batch {
               title: `${count(refused.length, "text was", "texts were")} passed over`,
               detail: refused
                 .slice(0, 3)
-                .map((row) => `Text ${row.at + 1}: ${row.problem.detail}`)
+                .map((row) => `Text ${row.at + 1}: ${row.problem.detail.replace(/^texts\.\d+ /, "it ")}`)
                 .join(" · "),
               hint: refused[0].problem.hint,
             }),
@@ -344,7 +366,7 @@ class Batch {
     for (const [key, head] of this.heads)
       head.setAttribute("aria-sort", key !== this.sort ? "none" : this.falling ? "descending" : "ascending");
     this.save.forEach((button) => {
-      button.disabled = !this.done;
+      button.disabled = !this.labelled;
     });
     const rows = this.shown(),
       pages = Math.max(1, Math.ceil(rows.length / PAGE));
@@ -353,8 +375,8 @@ class Batch {
     this.caption.textContent = !this.done
       ? "Results appear here as they are done."
       : narrowed
-        ? `${rows.length.toLocaleString("en")} of ${count(this.done, "text", "texts")} shown`
-        : `${count(this.done, "text", "texts")}; open a row to see why`;
+        ? `${rows.length.toLocaleString("en")} of ${count(this.labelled, "text", "texts")} shown`
+        : `${count(this.labelled, "text", "texts")}; open a row to see why`;
     const focused = this.tbody.contains(document.activeElement) ? document.activeElement.dataset.at : null;
     // Rows that stay are left alone: one that is being clicked or read must not be taken away while others come.
     const leaf = rows.slice(PAGE * this.page, PAGE * (this.page + 1));

@@ -97,7 +97,7 @@ function labelRow(label, number) {
     spellcheck: "false",
     oninput: () => {
       label.name = name.value;
-      label.words = "";
+      label.words = label.description = "";
       label.offers = label.found = [];
       field.setAttribute("aria-label", `Add a synonym of ${label.name || "this label"}`);
       rememberSettings();

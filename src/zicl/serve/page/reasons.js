@@ -1,5 +1,9 @@
 // One text, explained.
 
+// Whether the scored parts' log-likelihoods alone decide, or what is joined with them or taken off.
+const likeliestWins = (scores) =>
+  Object.values(scores ?? {}).every(({ value, log_likelihood }) => Math.abs(value - log_likelihood) < 1e-6);
+
 class Reasons {
   /* The answer to one text, the same under other methods, and what each rests on. */
   constructor(place, text, settings) {
@@ -188,6 +192,7 @@ class Reasons {
   numbers(result) {
     const scores = result.explanation?.scores ?? {},
       terms = Object.entries(result.explanation?.terms ?? {});
+    const alone = likeliestWins(scores);
     const cell = (value, digits) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
     return h(
       "details",
@@ -206,7 +211,14 @@ class Reasons {
             h(
               "tr",
               {},
-              ["label", "log-likelihood", "tokens", ...terms.map(([term]) => term), "probability"].map((name, at) =>
+              [
+                "label",
+                "log-likelihood",
+                "tokens",
+                ...terms.map(([term]) => term),
+                ...(alone ? [] : ["compared"]),
+                "probability",
+              ].map((name, at) =>
                 h("th", { scope: "col", class: at ? "number" : null }, name),
               ),
             ),
@@ -222,6 +234,7 @@ class Reasons {
                 h("td", { class: "number" }, cell(result.log_likelihoods?.[name] ?? scores[name]?.log_likelihood, 3)),
                 h("td", { class: "number" }, cell(scores[name]?.tokens, 0)),
                 terms.map(([, values]) => h("td", { class: "number" }, cell(values[name], 3))),
+                alone ? null : h("td", { class: "number" }, cell(scores[name]?.value, 3)),
                 h("td", { class: "number" }, cell(result.probabilities[name], 4)),
               ),
             ),
@@ -245,8 +258,12 @@ class Reasons {
   }
   demonstrations(told) {
     const id = newId(),
-      shown = [...told.demonstrations].reverse(),
+      near = told.demonstrations.every((demo) => Number.isFinite(demo.similarity)),
       { prompt } = told;
+    // The nearest stand last in the prompt, unless the server orders them otherwise; drawn ones stand as they are.
+    const shown = near
+      ? [...told.demonstrations].reverse().sort((a, b) => b.similarity - a.similarity)
+      : told.demonstrations;
     const notes = [];
     if (prompt.dropped)
       notes.push(`${count(prompt.dropped, "farther one was", "farther ones were")} left out to fit the token limit`);
@@ -278,7 +295,7 @@ class Reasons {
           )
         : null;
     const intro = shown.length
-      ? "Nearest first. None was labelled by anyone: the label words are drawn at random."
+      ? `${near ? "Nearest first" : "As in the prompt"}. None was labelled by anyone.`
       : "This method shows the model nothing but your text.";
     return h(
       "section",
@@ -379,7 +396,9 @@ class Reasons {
         h(
           "p",
           { class: "quiet" },
-          "Exactly what the model read, to the last line break. The label whose scored part is the likeliest wins.",
+          likeliestWins(told.scores)
+            ? "Exactly what the model read, to the last line break. The label whose scored part is the likeliest wins."
+            : "What the model read, to the last line break. Its log-likelihoods alone do not decide: their table has what is compared.",
         ),
       ),
       h(

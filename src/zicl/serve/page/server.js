@@ -1,7 +1,7 @@
 // The server: requests, tokens, streams.
 
 class Problem extends Error {
-  constructor({ title, detail, expected, hint, type, status, field, where }, retryAfter = null) {
+  constructor({ title, detail, expected, hint, type, status, field, index, where }, retryAfter = null) {
     super(title || "Something went wrong");
     Object.assign(this, {
       title: title || "Something went wrong",
@@ -11,6 +11,7 @@ class Problem extends Error {
       type: type || "",
       status,
       field: field || "",
+      index,
       where,
       retryAfter,
     });

@@ -20,16 +20,18 @@ let served = [];
 
 const plainLabel = (label) =>
   typeof label === "string"
-    ? { name: label, words: "", synonyms: [] }
+    ? { name: label, words: "", synonyms: [], description: "" }
     : {
         name: String(label.name ?? ""),
         words: label.words && label.words !== label.name ? String(label.words) : "",
         synonyms: [...(label.synonyms ?? [])].map(String),
+        description: String(label.description ?? ""),
       };
-const sentLabel = ({ name, words, synonyms }) => ({
+const sentLabel = ({ name, words, synonyms, description }) => ({
   name: name.trim(),
   ...(words ? { words } : {}),
   ...(synonyms.length ? { synonyms } : {}),
+  ...(description ? { description } : {}),
 });
 const usedLabels = () => labels.filter((label) => label.name.trim());
 const mode = () => document.querySelector("input[name=mode]:checked").value;

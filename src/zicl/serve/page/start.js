@@ -66,7 +66,8 @@ function drawChoices() {
   );
   for (const option of $("template").options)
     option.title = lines(info.templates?.[option.value] ?? info.settings?.template ?? []);
-  if (Number.isInteger(info.settings?.k)) $("k").value = String(info.settings.k);
+  // A server without demonstrations of its own has no number to offer for methods with some.
+  if (info.settings?.k) $("k").value = String(info.settings.k);
   if (Number.isInteger(info.settings?.seed)) $("seed").value = String(info.settings.seed);
   if (info.limits?.k) $("k").max = String(info.limits.k);
 }
