@@ -3,13 +3,14 @@
     python benchmarks/plan.py benchmarks/results/spread.json                        # 27 million and 1 billion
     python benchmarks/plan.py RATES --sentences 5e6 --machines 4 --cores 32 --price 0.04
 
-Core hours are sentences by the rate of one worker with one thread. Pieces are independent of each other, so cores help
-in proportion; each is taken to lose what a core lost here when a second one was busy beside it (memory bandwidth, Ray,
-the command itself). What one process does alone stands beside it: splitting goes no faster than reading, deduplicating
-and storing, and the index is learnt and filled on the cores of one machine, a vector by as many products as there are
-lists (4√n), at the rate of matrix products measured. Index: 8-bit codes up to 4 million sentences, product-quantised
-beyond, with the vectors in half precision beside them (docs/SCALE.md). A price is per core hour, in any currency;
-machines that only wait are not in it. Nothing here was measured with more than two workers.
+Core hours are sentences by half the rate of two workers with one thread each. Pieces are independent of each other, so
+cores help in proportion; each is taken to lose what a core lost here when a second one was busy beside it (memory
+bandwidth, Ray, the command itself). What one process does alone stands beside it: splitting goes no faster than
+reading, deduplicating and storing, and the index is learnt and filled on the cores of one machine, a vector by as many
+products as there are lists (4√n), at the rate of matrix products measured. Index: 8-bit codes up to 4 million
+sentences, product-quantised beyond, with the vectors in half precision beside them (docs/SCALE.md). A price is per
+core hour, in any currency; machines that only wait are not in it. Nothing here was measured with more than two
+workers.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def serving(classifier: Any, limits: Any = None) -> Iterator[tuple[int, Any]]:
     found, access = listen(Access(port=0))
     service, loaded = Service(lambda: classifier, limits or Limits()), threading.Event()
     service.on_loaded = loaded.set
-    server = uvicorn.Server(settings(make_app(service, access, load_page())))
+    server = uvicorn.Server(settings(make_app(service, access, load_page()), service.limits.deadline))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
     with found:
         thread.start()

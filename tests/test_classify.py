@@ -290,10 +290,14 @@ def test_the_model_s_own_labels_are_those_of_its_scoring(index, lm):
         chosen = {"labelling": Labelling(source="self"), "scoring": Scoring(reduce=reduce)}
         return [d.label for d in classifier(index, lm, **chosen).fit().classify(["Snow fell."])[0].prepared.demos]
 
-    before = labels("mean")
     index.forget()
-    assert labels("sum") is not None
+    before = labels("mean")
+    labels("sum")
     assert labels("mean") == before
+    asked = [(key[-1], key[-2].reduce, scores) for key, scores in index.found.items() if key[0] == "own labels"]
+    by_way = {way: {rows: scores for rows, each, scores in asked if each == way} for way in ("mean", "sum")}
+    assert by_way["mean"].keys() & by_way["sum"].keys()
+    assert all((by_way["sum"][rows] != by_way["mean"][rows]).any() for rows in by_way["mean"].keys() & by_way["sum"])
 
 
 def test_no_pickle_is_needed_for_settings():

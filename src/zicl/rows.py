@@ -181,7 +181,7 @@ class Output:
         columns: Sequence[str],
         *,
         id_column: str = "id",
-        text_column: str | None = None,
+        text_columns: Sequence[str] = (),
         overwrite: bool = False,
     ) -> None:
         if path.suffix not in (".csv", ".jsonl"):
@@ -189,7 +189,7 @@ class Output:
                 f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them"
             )
         self.path, self._columns, self._settings = path, list(columns), settings
-        self._id, self._text = id_column, text_column
+        self._id, self._texts = id_column, text_columns
         self._note = path.with_name(f".{path.name}.zicl.json")
         # The ids of the rows that are there, with hashes of their texts.
         self.done: dict[str, int] = {}
@@ -212,7 +212,9 @@ class Output:
                 f"{self.path} exists and was not written by zicl", hint="choose another -o, or pass --overwrite"
             )
         note = read_json(self._note)
-        before, now = note["settings"], self._settings
+        now = self._settings
+        # Files that were begun before their columns were noted.
+        before = {**{name: now[name] for name in ("columns",) if name in now}, **note["settings"]}
         if before != now:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
             raise UsageError(
@@ -240,7 +242,7 @@ class Output:
         self.done |= {str(record[self._id]): self._hash(record) for record in records}
 
     def _hash(self, record: Mapping[str, Any]) -> int:
-        return 0 if self._text is None else text_hash(str(record[self._text]))
+        return text_hash("\0".join(str(record[column]) for column in self._texts))
 
     def left(self, rows: Sequence[Row]) -> list[Row]:
         """The rows that are not there yet; one that is there with another text is an error."""

@@ -118,6 +118,15 @@ def test_rows_of_another_column_or_text_are_not_mixed(run, options, tmp_path):
     code, _, err = run("classify", "-f", source, "--text-column", "title", "-o", target, *options)
     assert code == 2
     assert "the row '2' has another text than when it was labelled" in err
+    source.write_text("id,title,body\n1,A dull film.,A bold film.\n2,Snow fell.,It rained.\n3,A new film.,-\n")
+    # As a file is that was begun before columns were noted.
+    note = tmp_path / ".out.csv.zicl.json"
+    told = json.loads(note.read_text())
+    del told["settings"]["columns"]
+    note.write_text(json.dumps(told))
+    code, _, err = run("classify", "-f", source, "--text-column", "title", "-o", target, *options)
+    assert code == 0, err
+    assert "2 rows are in" in err
 
 
 def test_saving_and_using_a_classifier(run, options, tmp_path):

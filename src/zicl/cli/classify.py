@@ -106,9 +106,9 @@ def classify(
         if output is not None:
             names = list(dict.fromkeys(name for row in rows for name in row.columns)) + added
             settings = {**_settings(classifier, review_below), "columns": [text_column, pair_column, options_column]}
-            own_id, own_text = id_column or "id", text_column if file else "text"
+            own_id, own_texts = id_column or "id", [text_column if file else "text", *filter(None, [pair_column])]
             target = _say_done(
-                Output(output, settings, names, id_column=own_id, text_column=own_text, overwrite=overwrite)
+                Output(output, settings, names, id_column=own_id, text_columns=own_texts, overwrite=overwrite)
             )
         with _pool(choice, classifier, found, searchers) as pool:
             lines = list(_run(classifier, rows, added, target, review_below, pool, json_output=json_output))

@@ -95,7 +95,7 @@ def _dry_run(world: World, output: Path, part: Shard | None) -> dict[str, Any]:
         "examples": sum(found.examples.values()),
         "tokens": sum(found.tokens.values()),
         "tokens_per_second": None if found.tokens_per_second is None else round(found.tokens_per_second, 1),
-        "seconds": None if found.tokens_per_second is None else round(found.seconds, 1),
+        "seconds": None if found.seconds is None else round(found.seconds, 1),
     }
 
 
@@ -105,7 +105,7 @@ def _show_dry_run(answer: dict[str, Any]) -> None:
         typer.echo(f"{key}\t{cell['examples']}\t{cell['tokens']}")
     size = f"{len(answer['cells']):,} cells, {answer['examples']:,} examples, {answer['tokens']:,}"
     if answer["seconds"] is None:
-        say(f"{size} tokens to be sent to the server, each prompt once for every label; no text was sent for this")
+        say(f"{size} tokens to be sent to the server, each prompt once for every label; nothing was scored for this")
     else:
         rate = f"{answer['tokens_per_second']:,.0f} tokens/s on this machine"
         say(f"{size} forward tokens; {rate}: about {duration(answer['seconds'])}")

@@ -157,10 +157,12 @@ def _dry_run(studies: list[Study], bench: Bench, part: Shard | None) -> list[Cos
 def _show_costs(answer: list[Cost]) -> None:
     typer.echo("study\tpart\texamples\ttokens\tseconds")
     for cost in answer:
-        typer.echo(f"{cost.study}\t{cost.part}\t{cost.examples}\t{cost.tokens}\t{cost.seconds:.0f}")
-    tokens, seconds = sum(cost.tokens for cost in answer), sum(cost.seconds for cost in answer)
+        seconds = "-" if cost.seconds is None else f"{cost.seconds:.0f}"
+        typer.echo(f"{cost.study}\t{cost.part}\t{cost.examples}\t{cost.tokens}\t{seconds}")
+    tokens = sum(cost.tokens for cost in answer)
     size = f"{sum(c.examples for c in answer):,} examples, {tokens:,} tokens"
-    say(f"{size}: about {duration(seconds)}" if seconds else f"{size} for the server, which was sent no text")
+    known = [cost.seconds for cost in answer if cost.seconds is not None]
+    say(f"{size} to be sent to the server" if len(known) < len(answer) else f"{size}: about {duration(sum(known))}")
     say("not counted: building and embedding a corpus, and finding heads")
 
 

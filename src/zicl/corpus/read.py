@@ -27,6 +27,8 @@ _BREAK = re.compile(r"\n[^\S\n]*\n\s*|<\|endoftext\|>")
 # A .txt file without blank lines is still cut somewhere: at the first line end after this many characters.
 _LONGEST_BLOCK = 1 << 20
 _BUFFER = 1 << 16
+# Of compressed data less at once: it may become a thousand times as much.
+_PACKED = 1 << 12
 
 
 class Block(NamedTuple):
@@ -266,21 +268,20 @@ class _Frames:
 
         self._raw, self._new, self._error = raw, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
         self._frame: Any = None
-        self._given, self._ready = b"", b""
+        self._given, self._ready = b"", io.BytesIO()
 
     def read(self, size: int) -> bytes:
-        while not self._ready:
-            given = self._given or self._raw.read(_BUFFER)
+        while not (found := self._ready.read(size)):
+            given = self._given or self._raw.read(_PACKED)
             if not given:
                 if self._frame is not None:
                     raise _FrameError("it ends before its last frame does")
                 return b""
             frame = self._frame or self._new()
             try:
-                self._ready = frame.decompress(given)
+                self._ready = io.BytesIO(frame.decompress(given))
             except self._error as error:
                 raise _FrameError(str(error)) from error
             self._given = frame.unused_data if frame.eof else b""
             self._frame = None if frame.eof else frame
-        found, self._ready = self._ready[:size], self._ready[size:]
         return found

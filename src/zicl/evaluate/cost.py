@@ -94,8 +94,10 @@ class Estimate:
     tokens_per_second: float | None
 
     @property
-    def seconds(self) -> float:
+    def seconds(self) -> float | None:
         """The whole run on this machine."""
+        if self.tokens_per_second is None:
+            return None
         return sum(self.tokens.values()) / self.tokens_per_second if self.tokens_per_second else 0.0
 
 

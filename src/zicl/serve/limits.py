@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value <= 0:
+            if not (value > 0 and math.isfinite(value)):
                 raise UsageError(f"the limit {name} is {value}; expected a number above 0")
         if self.texts > self.queue:
             raise UsageError(

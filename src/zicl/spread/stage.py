@@ -22,7 +22,7 @@ _SETTINGS: Mapping[str, Any] = {
     # A large piece on a slow machine, or a wait for room, is no reason to end.
     "execution_no_progress_timeout_s": -1,
     # A piece comes back as one block, whatever its size.
-    "target_max_block_size": None,
+    "target_max_block_size": 1 << 60,
 }
 
 

@@ -61,7 +61,7 @@ class Cost:
     part: str
     examples: int
     tokens: int
-    seconds: float
+    seconds: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,8 @@ class Costs:
                 done |= {(name, example.id) for example in brought}
         cost = estimate(Runner(world), done, self.shard)
         self.before.append(plan)
-        return Cost(study.name, part.name, sum(cost.examples.values()), sum(cost.tokens.values()), cost.seconds)
+        examples, tokens = sum(cost.examples.values()), sum(cost.tokens.values())
+        return Cost(study.name, part.name, examples, tokens, cost.seconds)
 
 
 def _done(folder: Path, plan: dict[str, Any]) -> set[tuple[str, str]]:

@@ -59,14 +59,14 @@ def test_a_server_that_moved_goes_on_with_the_same_folder(running, opened, index
         evaluate(World(experiment, lm=other, index=index), tmp_path / "remote")
 
 
-def test_a_dry_run_sends_no_text_and_counts_what_would_be_sent(running, opened, index, tmp_path):
+def test_a_dry_run_asks_nothing_and_counts_what_would_be_sent(running, opened, index, tmp_path):
     server = running(fake.VLLM)
     remote = opened(server)
     task = write_task(tmp_path, test=3)
     world = World(make_experiment(task, methods=["no-demos", "z-icl"], seeds=[13]), lm=remote, index=index)
-    asked, before = server.count("/v1/completions"), remote.spent.tokens_in
+    asked, before = len(server.asked), remote.spent.tokens_in
     found = estimate(Runner(world), set())
-    assert server.count("/v1/completions") == asked
+    assert len(server.asked) == asked
     assert found.tokens_per_second is None
     evaluate(world, tmp_path / "remote")
     assert sum(found.tokens.values()) == remote.spent.tokens_in - before

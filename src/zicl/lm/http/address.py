@@ -83,7 +83,8 @@ def parse(spec: str) -> Address:
         parts = urlsplit(spec)
         port = parts.port
     except ValueError as error:
-        raise ConfigError(f"{spec.partition('#')[0]} has an impossible host or port", hint=_FORM) from error
+        # Not repeated either: what the parser takes for a port may be a part of a key.
+        raise ConfigError("the address of the model has an impossible host or port", hint=_FORM) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"{spec!r} is not the address of a server", hint=_FORM)
     if parts.query:
