@@ -75,6 +75,15 @@ def writing(path: Path) -> Iterator[Path]:
             _remove(temporary)
 
 
+def check_own(target: Path, manifest: str, what: str) -> None:
+    """Only what was written by us may be replaced: whatever else has that name is somebody's work."""
+    own = not target.exists() or (target / manifest).is_file() or (target.is_dir() and not any(target.iterdir()))
+    if not own:
+        raise StorageError(
+            f"{target} is there and is no {what}", hint="choose another name, or remove it yourself: it is not replaced"
+        )
+
+
 def move_in(folder: Path, target: Path) -> None:
     """Put a finished folder in its place; one that is there is moved aside first and then removed."""
     aside = None

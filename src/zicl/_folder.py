@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from zicl._files import move_in, read_json, storage_errors, write_json, write_text
-from zicl.exceptions import StorageError
+from zicl._files import check_own, move_in, read_json, storage_errors, write_json, write_text
+from zicl.demos.labels import Labels
+from zicl.exceptions import StorageError, UsageError
 
 FORMAT = 1
 LABELS, CLASSIFIER = "labels.toml", "classifier.json"
@@ -31,6 +32,7 @@ def write_folder(
         if _holds(folder, content, labels):
             return folder
         raise StorageError(f"{folder} exists already", hint="choose another name, or remove it first")
+    check_own(folder, CLASSIFIER, "saved classifier")
     with storage_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
@@ -42,6 +44,16 @@ def write_folder(
             write_json(whole / CLASSIFIER, content)
             move_in(whole, folder)
     return folder
+
+
+def check_names(folder: Path, labels: Labels, *learned: Iterable[str]) -> None:
+    """The labels that a folder names are those that something was learned for."""
+    for names in learned:
+        if set(names) != set(labels.names):
+            raise UsageError(
+                f"{folder / LABELS} names {', '.join(labels.names)}, and what was learned is for {', '.join(names)}",
+                hint="undo the change of that file, or make the classifier again with these labels",
+            )
 
 
 def _holds(folder: Path, content: dict[str, Any], labels: str) -> bool:

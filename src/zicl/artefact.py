@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from zicl import __version__
 from zicl._files import read_json
-from zicl._folder import CLASSIFIER, DISTILLED, FORMAT, LABELS, seen_from, write_folder
+from zicl._folder import CLASSIFIER, DISTILLED, FORMAT, LABELS, check_names, seen_from, write_folder
 from zicl.classify import ZICLClassifier
 from zicl.config import GROUPS
 from zicl.demos.labels import read_labels
@@ -146,9 +146,11 @@ def _load(
         raise UsageError(
             f"{folder / CLASSIFIER}: {error}", hint="it was edited, or written by another version of zicl"
         ) from error
+    labels = read_labels(folder / LABELS)
+    check_names(folder, labels, *fitted.priors.values())
     classifier = ZICLClassifier(
         _find_corpus(folder, content["corpus"], index, offline),
-        read_labels(folder / LABELS),
+        labels,
         lm or _find_lm(folder, content["lm"]),
         method=content["method"],
         seed=content["seed"],
@@ -194,7 +196,8 @@ def _find_corpus(
     folder: Path, corpus: dict[str, Any] | None, given: str | Path | Index | None, offline: bool
 ) -> Index | None:
     if corpus is None:
-        return None
+        # Nothing of it is shown, but its encoder may have an opinion.
+        return Index.open(given, offline=offline) if isinstance(given, str | Path) else given
     if given is None:
         place = (folder.resolve() / corpus["path"]).resolve()
         if not place.exists():

@@ -186,3 +186,22 @@ def test_the_interval_of_recall_covers_it():
         stormy = score(Sheet(LABELS, tuple(rows))).labels[LABELS.index("stormy")]
         covered += stormy.recall is not None and stormy.recall.low <= 80 / 140 <= stormy.recall.high
     assert covered / draws > 0.9
+
+
+def test_the_interval_of_recall_covers_it_with_many_labels():
+    """Ten labels in three bands each, some three rows labelled by hand in a band: few rows say little."""
+    generator, covered, draws = np.random.default_rng(1), 0, 300
+    names = tuple(f"label {n}" for n in range(10))
+    # Of the first label 90 are found, and 16 hide among 900 predicted otherwise.
+    true = 90 / 106
+    for _ in range(draws):
+        rows = []
+        for name in names:
+            share = 0.9 if name == names[0] else 16 / 900
+            for band in range(3):
+                for n, hit in enumerate(generator.random(3) < share):
+                    gold = names[0] if hit else names[1] if name == names[0] else name
+                    rows.append(row(n, gold, name, stratum=f"{name} {band}", weight=100 / 9))
+        recall = score(Sheet(names, tuple(rows))).labels[0].recall
+        covered += recall is not None and recall.low <= true <= recall.high
+    assert covered / draws > 0.9

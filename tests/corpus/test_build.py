@@ -185,3 +185,14 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path, jsonl, mo
     with pytest.raises(StorageError, match="disk is full"):
         build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
     assert not (tmp_path / "c.zicl").exists()
+
+
+def test_only_a_corpus_is_replaced(tmp_path):
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    (raw / "a.txt").write_text("One lamp. Two lamps.")
+    with pytest.raises(StorageError, match="is there and is no corpus"):
+        build_corpus(find_sources([raw]), raw, overwrite=True)
+    assert (raw / "a.txt").read_text() == "One lamp. Two lamps."
+    for _ in range(2):
+        assert build_corpus(find_sources([raw]), tmp_path / "c.zicl", overwrite=True).sentences == 2

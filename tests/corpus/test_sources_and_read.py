@@ -177,3 +177,17 @@ def test_what_is_no_parquet_is_said(tmp_path):
     for read in (_read, lambda path: read_records(str(path))):
         with pytest.raises(TextError, match=r"a\.parquet is no whole Parquet file"):
             read(tmp_path / "a.parquet")
+
+
+def test_corpora_in_a_folder_are_no_raw_text(tmp_path):
+    (tmp_path / "a.txt").write_text("One lamp.")
+    for place, names in (("c.zicl", ["manifest.json", "sentences.arrow"]), ("d.zicl.partial", ["state.json"])):
+        (tmp_path / place).mkdir()
+        for name in names:
+            (tmp_path / place / name).write_text("{}")
+    assert [source.name for source in find_sources([tmp_path])] == ["a.txt"]
+
+
+def test_endings_in_capitals_are_endings(tmp_path):
+    (tmp_path / "A.TXT.GZ").write_bytes(gzip.compress(b"One lamp."))
+    assert _read(tmp_path / "A.TXT.GZ") == ["One lamp."]

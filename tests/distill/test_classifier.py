@@ -179,6 +179,17 @@ def test_what_does_not_fit_is_named(saved, made, encoder_folder, teacher, tmp_pa
             zicl.load(saved, encoder=BagEncoder())
 
 
+def test_labels_go_by_their_names_and_not_by_their_place(saved, made):
+    before = zicl.load(saved, encoder=BagEncoder()).predict(SENTENCES).tolist()
+    text = (saved / "labels.toml").read_text()
+    first, *rest = text.split("[[label]]")
+    (saved / "labels.toml").write_text("[[label]]".join([first, *(f"{part.rstrip()}\n\n" for part in rest[::-1])]))
+    assert zicl.load(saved, encoder=BagEncoder()).predict(SENTENCES).tolist() == before
+    (saved / "labels.toml").write_text(text.replace(made.labels_.names[0], "other"))
+    with pytest.raises(UsageError, match="what was learned is for"):
+        zicl.load(saved, encoder=BagEncoder())
+
+
 def test_other_numbers_in_the_weights_are_found(saved, made):
     from safetensors.numpy import save_file
 

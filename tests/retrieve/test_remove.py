@@ -46,6 +46,22 @@ def test_an_index_built_after_a_removal_holds_nothing_of_it(made, tmp_path):
     assert contents(path) == contents(scratch.corpus.path)
 
 
+def test_a_second_removal_after_an_index_was_built(tmp_path):
+    told = {"a": ["Thank you. We left."], "b": ["It rained. Thank you."], "c": ["Thank you. Snow fell. A lamp."]}
+    paths = write(tmp_path, {**told, "d": ["The soup was cold. Nobody came."]})
+    path = make_index(tmp_path / "c.zicl", domains=paths).corpus.path
+    remove_domains(path, ["a"])
+    index_build.build_index(Corpus.open(path), BagEncoder(), kind="flat")
+    remove_domains(path, ["b"])
+    index = Index.open(path, encoder=BagEncoder())
+    assert index.sentence(next(index.nearest("Thank you.")).row).domain == "c"
+    scratch = make_index(tmp_path / "s.zicl", domains={name: paths[name] for name in "cd"})
+    encoder = Counting()
+    compact(path, encoder=encoder)
+    assert encoder.texts == []
+    assert contents(path) == contents(scratch.corpus.path)
+
+
 def test_compacting_embeds_nothing_but_sentences_with_other_capitals(tmp_path):
     domains = {"a": ["The Lamp fails. We wait."], "b": ["the lamp fails. We wait. It rains."]}
     paths, encoder = write(tmp_path, domains), Counting()

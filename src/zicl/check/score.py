@@ -161,30 +161,30 @@ def _label_score(label: str, rows: Sequence[SheetRow]) -> LabelScore:
 def _recall(label: str, rows: Sequence[SheetRow]) -> Estimate | None:
     """The weighted share of a label's rows that got it.
 
-    A stratum has one predicted label, so that the rows of the label in it are all right or all wrong; what is not
-    certain is how many there are in each. The variance is that of a ratio of two such sums, each share smoothed as in
-    ``estimate``.
+    Rows that were predicted the label are right if they are of it, all others wrong; what is not certain is how many
+    of it there are on either side. The variance is that of a ratio of two such sums, each side's share smoothed as in
+    ``estimate``: once for the side, for smoothed in every stratum many labels would seem to hide everywhere.
     """
     gold = [row for row in rows if row.gold == label]
     if not gold:
         return None
-    strata: dict[tuple[str, str], list[SheetRow]] = defaultdict(list)
-    for row in rows:
-        strata[row.stratum, row.prediction.predicted].append(row)
-    sizes, shares, right = [], [], []
-    for members in strata.values():
-        sizes.append(math.fsum(row.weight for row in members))
-        shares.append((sum(row.gold == label for row in members) + 1) / (len(members) + 2))
-        right.append(members[0].prediction.predicted == label)
-    there = math.fsum(size * share for size, share in zip(sizes, shares, strict=True))
-    smooth = math.fsum(s * p for s, p, hit in zip(sizes, shares, right, strict=True) if hit) / there
+    sides = []
+    for hit in (True, False):
+        members = [row for row in rows if (row.prediction.predicted == label) == hit]
+        if members:
+            size = math.fsum(row.weight for row in members)
+            # As many rows of equal weight would say as much.
+            count = size**2 / math.fsum(row.weight**2 for row in members)
+            of_it = math.fsum(row.weight for row in members if row.gold == label) / size
+            sides.append((hit, size, count, (count * of_it + 1) / (count + 2)))
+    there = math.fsum(size * share for _, size, _, share in sides)
+    smooth = math.fsum(size * share for hit, size, _, share in sides if hit) / there
     variance = math.fsum(
-        (size * (hit - smooth)) ** 2 * share * (1 - share) / len(members)
-        for size, share, hit, members in zip(sizes, shares, right, strata.values(), strict=True)
+        (size * (hit - smooth)) ** 2 * share * (1 - share) / count for hit, size, count, share in sides
     ) / (there**2)
     total = math.fsum(row.weight for row in gold)
     value = min(1.0, math.fsum(row.weight for row in gold if _right(row)) / total)
-    # All of a stratum's rows of one label: nothing is left to vary but their number.
+    # One side only: nothing is left to vary but the number of its rows.
     n = smooth * (1 - smooth) / variance if variance else float(len(gold))
     low, high = wilson(value, n)
     return Estimate(value, low, high, len(gold), total)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from zicl import __version__
-from zicl._files import empty, locked, move_in, read_json, storage_errors, write_text
+from zicl._files import check_own, empty, locked, move_in, read_json, storage_errors, write_text
 from zicl._progress import Report, silent
 from zicl._random import stable_hash
 from zicl.corpus.dedup import Seen
@@ -22,7 +22,7 @@ from zicl.corpus.finish import write_corpus
 from zicl.corpus.paragraphs import SplitMany
 from zicl.corpus.shards import State, read_shards
 from zicl.corpus.sources import Source
-from zicl.corpus.store import FORMAT, Corpus
+from zicl.corpus.store import FORMAT, MANIFEST, Corpus
 from zicl.exceptions import EmptyCorpusError, StorageError, UsageError
 
 
@@ -63,6 +63,7 @@ def build_corpus(
         raise UsageError(f"max_paragraphs is {options.max_paragraphs}; expected at least 1")
     if target.exists() and not overwrite:
         raise StorageError(f"{target} exists already", hint="choose another name with -o, or pass --overwrite")
+    check_own(target, MANIFEST, "corpus")
     partial = target.with_name(target.name + ".partial")
     can_resume = all(source.path != "-" for source in sources)
     with locked(partial, f"{target} is being built by another process"):

@@ -9,6 +9,7 @@ import codecs
 import gzip
 import io
 import json
+import os
 import re
 import sys
 import zlib
@@ -211,6 +212,8 @@ class Reader:
         if self.source.path == "-":
             yield io.TextIOWrapper(sys.stdin.buffer, encoding=self.encoding)
             return
+        if not os.access(self.source.path, os.R_OK):
+            raise TextError(f"{self.source.name} cannot be read", hint="check that it is there, and its permissions")
         with Path(self.source.path).open("rb") as raw, _decompressed(raw, self.source.path) as stream:
             counted = io.BufferedReader(_Counting(stream, raw, self), _BUFFER)
             yield io.TextIOWrapper(counted, encoding=self.encoding, newline="")
@@ -247,10 +250,10 @@ class _Counting(io.RawIOBase):
 
 @contextmanager
 def _decompressed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
-    if path.endswith(".gz"):
+    if path.lower().endswith(".gz"):
         with gzip.open(raw) as stream:
             yield cast(BinaryIO, stream)
-    elif path.endswith(".zst"):
+    elif path.lower().endswith(".zst"):
         yield cast(BinaryIO, _Frames(raw))
     else:
         yield raw

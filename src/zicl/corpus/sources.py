@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +77,18 @@ def detect_format(name: str) -> str | None:
     return last if last in FORMATS and not (packed and last == "parquet") else None
 
 
+def _below(folder: Path) -> Iterator[Path]:
+    """What is in a folder and those in it, but nothing of corpora, whole or half built: they are no raw text."""
+    for place, inside, names in os.walk(folder):
+        inside[:] = [name for name in inside if not _is_corpus(Path(place) / name)]
+        yield from (Path(place) / name for name in names)
+
+
+def _is_corpus(folder: Path) -> bool:
+    half = folder.suffix == ".partial" and (folder / "state.json").is_file()
+    return half or ((folder / "manifest.json").is_file() and (folder / "sentences.arrow").is_file())
+
+
 def _expand(path: str, domain: str, kind: str | None) -> list[Source]:
     if kind is not None and kind not in FORMATS:
         raise TextError(f"unknown format {kind!r}", hint=f"expected one of: {', '.join(FORMATS)}")
@@ -86,7 +98,7 @@ def _expand(path: str, domain: str, kind: str | None) -> list[Source]:
         return [Source(path, domain, "hf")]
     place = Path(path)
     if place.is_dir():
-        files = sorted(p for p in place.rglob("*") if p.is_file() and (kind or detect_format(p.name)))
+        files = sorted(p for p in _below(place) if p.is_file() and (kind or detect_format(p.name)))
         if not files:
             raise TextError(
                 f"the folder {place} holds no file that can be read",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from zicl import __version__
-from zicl._folder import CLASSIFIER, DISTILLED, FORMAT, LABELS, seen_from, write_folder
-from zicl.demos.labels import read_labels
+from zicl._folder import CLASSIFIER, DISTILLED, FORMAT, LABELS, check_names, seen_from, write_folder
+from zicl.demos.labels import Labels, read_labels
 from zicl.distill.classifier import DistilledClassifier
 from zicl.distill.linear import Linear
 from zicl.distill.origin import Origin
@@ -47,6 +47,8 @@ def _content(classifier: DistilledClassifier, folder: Path) -> dict[str, Any]:
         "zicl": __version__,
         "encoder": {"name": name, "local": name != encoder.name, "identity": encoder.identity},
         "weights": classifier.linear.identity,
+        # A row of weights is a label's by its place.
+        "labels": list(classifier.labels_.names),
         "distilled": None if origin is None else origin.to_dict(),
     }
 
@@ -70,7 +72,12 @@ def load(
             f"the encoder {model.name} is not the one {folder.name} was distilled with, {known['name']}",
             hint="its weights or tokenizer changed: get the old ones, or distil again",
         )
-    return DistilledClassifier(linear, read_labels(folder / LABELS), model, origin).fit()
+    labels = read_labels(folder / LABELS)
+    # Folders of before name none.
+    names = content.get("labels", list(labels.names))
+    check_names(folder, labels, names)
+    labels = Labels(tuple(labels[name] for name in names))
+    return DistilledClassifier(linear, labels, model, origin).fit()
 
 
 def _find_encoder(folder: Path, known: dict[str, Any]) -> str:

@@ -66,8 +66,12 @@ def _adds_bos(path: Path) -> bool:
 
     try:
         reader = GGUFReader(path)
-    except (ValueError, OSError) as error:
-        raise ModelError(f"{path.name} is not a GGUF file: {error}", hint="give the path of a .gguf file") from error
+    except (ValueError, OSError, IndexError, KeyError) as error:
+        # The reader of a file that ends too early looks for what is not there.
+        raise ModelError(
+            f"{path.name} is not a GGUF file, or not a whole one: {error}",
+            hint="give the path of a .gguf file, or fetch it again",
+        ) from error
     field = reader.get_field("tokenizer.ggml.add_bos_token")
     if field is not None:
         return bool(field.contents())

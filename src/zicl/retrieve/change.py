@@ -148,10 +148,15 @@ def _index_again(whole: Corpus, index: Index, report: Report) -> None:
 
 def _known(index: Index) -> Known:
     """The vectors an index has, in the order of its rows."""
-    numbers, stand_ins = index.numbers(), index.corpus.stand_ins
+    numbers, (made_of, stand_for) = index.numbers(), index.moved()
+    if len(numbers) != len(index.corpus.indexed):
+        raise StorageError(
+            f"the index of {index.corpus.path} has {len(numbers)} vectors for {len(index.corpus.indexed)} sentences",
+            hint=f"build it again: zicl index build {index.corpus.path}",
+        )
     # A stand-in has its twin's vector; where capitals differ, an encoder may see another sentence.
-    pairs = zip(*(index.corpus.texts(rows.tolist()) for rows in (stand_ins.replaced, stand_ins.rows)), strict=True)
-    unlike = stand_ins.rows[np.array([one != other for one, other in pairs], dtype=bool)]
+    pairs = zip(*(index.corpus.texts(rows.tolist()) for rows in (made_of, stand_for)), strict=True)
+    unlike = stand_for[np.array([one != other for one, other in pairs], dtype=bool)]
     numbers[np.searchsorted(index.corpus.indexed, unlike)] = -1
     return Known(vectors.read_back(index.manifest["kind"], index.corpus.path / FOLDER / VECTORS), numbers)
 

@@ -170,10 +170,29 @@ class Index:
         return Effort.of(self.manifest)
 
     @cached_property
+    def _embedded(self) -> NDArray[np.int64]:
+        """The row whose text each vector was made of."""
+        rows: NDArray[np.int64] = np.load(self._file(ROWS), mmap_mode="r")
+        return rows
+
+    @cached_property
     def _rows(self) -> NDArray[np.int64]:
         """The row that each vector stands for, -1 for one that is left out."""
-        rows: NDArray[np.int64] = np.load(self._file(ROWS), mmap_mode="r")
-        return rows if self.corpus.part.whole else self.corpus.stand_ins.standing(rows, self.corpus.used)
+        rows, corpus = self._embedded, self.corpus
+        if corpus.part.whole:
+            return rows
+        standing = corpus.stand_ins.standing(rows, corpus.used)
+        # An index that was built after a removal has rows in the place of others, which may be left out in their turn.
+        lost = np.flatnonzero((standing < 0) & ~corpus.table["indexed"].to_numpy()[rows])
+        for place, digest in zip(lost.tolist(), corpus.text_hashes(rows[lost]).tolist(), strict=True):
+            row = corpus.stand_ins.row_of(digest)
+            standing[place] = -1 if row is None else row
+        return standing
+
+    def moved(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows that vectors were made of, and those that they stand for instead."""
+        places = np.flatnonzero((self._rows >= 0) & (self._rows != self._embedded))
+        return self._embedded[places], self._rows[places]
 
     def _file(self, name: str) -> Path:
         """A file of the index, which must still be the one it was opened with."""
