@@ -13,9 +13,8 @@ mapped pages are the files', and the system may take them back.
 
 --compressed stores no vectors: they are made from the seed to learn, to add, and once more to find the true neighbours.
 
-Learning grows with the number of vectors, adding with its power of 1.5. From 200,000 on a busy core (12 s, 4 s, and 13
-µs to make a vector): 2 million take about 7 minutes and 6 GiB of disk; 27 million compressed 2 to 4 hours, most of
-them adding, and 3 GiB of disk. A second core halves most of it.
+Learning grows with the number of vectors, adding with its power of 1.5. On two cores 2 million took 4 minutes and 6
+GiB of disk, 27 million compressed an hour and a half, most of it adding, and 3 GiB.
 """
 
 from __future__ import annotations
