@@ -15,7 +15,7 @@ from zicl.retrieve.build import EmbedShards, embed_shard
 from zicl.retrieve.encoder import Encoder, load_encoder
 from zicl.spread.cluster import Cluster
 from zicl.spread.paths import model_path
-from zicl.spread.stage import LOSSES, stage
+from zicl.spread.stage import stage
 from zicl.spread.worker import Conditions
 
 
@@ -66,7 +66,6 @@ def embed_on(cluster: Cluster, corpus: Corpus, encoder: Encoder, *, offline: boo
                 compute=ray.data.ActorPoolStrategy(size=min(cluster.workers, len(items))),
                 num_cpus=cluster.threads,
                 num_gpus=cluster.gpus or None,
-                max_restarts=LOSSES,
             )
             for done, _ in enumerate(shards.iter_batches(batch_size=1), start=1):
                 yield done

@@ -12,7 +12,7 @@ from zicl.corpus.paragraphs import SplitMany, in_turn
 from zicl.corpus.split import get_splitter
 from zicl.exceptions import ClusterError
 from zicl.spread.cluster import Cluster
-from zicl.spread.stage import LOSSES, stage
+from zicl.spread.stage import stage
 from zicl.spread.windows import TASK_CHARACTERS, windows
 from zicl.spread.worker import Conditions
 
@@ -43,7 +43,6 @@ def _split_window(window: list[list[str]], cluster: Cluster, task: partial[pa.Ta
             batch_format="pyarrow",
             num_cpus=1,
             concurrency=cluster.workers * cluster.threads,
-            max_retries=LOSSES,
         )
         # A group is a block of its own, and blocks come as they are done.
         for batch in tasks.iter_batches(batch_size=None, batch_format="pyarrow"):

@@ -12,10 +12,6 @@ from ray.exceptions import RayError
 
 from zicl.spread.failure import own_error
 
-# So often a worker may be started again, or a task be tried again, before the work and not a machine is held to be the
-# reason. Calls to a worker are not counted: Ray counts every attempt to reach one that is just being replaced.
-LOSSES = 10
-
 _SETTINGS: Mapping[str, Any] = {
     "enable_progress_bars": False,
     # Ray's own wrapper is sent without what it wraps.
