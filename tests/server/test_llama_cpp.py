@@ -29,15 +29,15 @@ FILES = {"quantised": (quantised, 48, 0.99), "float32": (float32, 50, 0.999)}
 def real_prompts(lm, inference):
     """Film-review lines as demonstrations, with synonyms of drawn labels as Z-ICL has them, and inputs.
 
-    Demonstrations are few and short, for the server sorts its vocabulary per token; inputs have the usual length.
+    Few and short, for the server sorts its vocabulary per token.
     """
-    lines = [text for text, _ in reviews("rotten_tomatoes", offline=True)]
-    short, usual = ([text for text in lines if (len(text) < 60) == side] for side in (True, False))
+    texts = [text for text, _ in reviews("rotten_tomatoes", offline=True) if len(text) < 60]
     builder = PromptBuilder(lm.tokenizer, get_template("review"), inference, context=lm.context, bos=lm.adds_bos)
     for number in range(COUNT):
+        chosen = texts[7 * number : 7 * number + 3]
         drawn = rng(100, str(number), "labels").choice(["bad", "good"], size=2).tolist()
-        demos = [Demonstration(text, words) for text, words in zip(short[7 * number :], drawn, strict=False)]
-        yield builder.build(usual[7 * number], demos, WORDS)
+        demos = [Demonstration(text, words) for text, words in zip(chosen[:2], drawn, strict=True)]
+        yield builder.build(chosen[2], demos, WORDS)
 
 
 @pytest.fixture(scope="module", params=FILES)

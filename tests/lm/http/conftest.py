@@ -1,11 +1,12 @@
 """Prompts for servers, and a cache of answers of each test's own."""
 
+import tempfile
 from functools import partial
 
 import pytest
 
 from tests.conftest import DOCUMENTS
-from tests.lm.http.server import tiny
+from tests.lm.http.server import VLLM, tiny
 from zicl.demos.prompt import Demonstration, PromptBuilder
 from zicl.demos.template import get_template
 from zicl.lm.http.open import open_remote
@@ -68,3 +69,21 @@ def prompts(lm, inference, count=3, probes=()):
     builder = PromptBuilder(lm.tokenizer, get_template("review"), inference, context=lm.context, bos=lm.adds_bos)
     demos = [Demonstration(DOCUMENTS[0].split(".")[0] + ".", "good"), Demonstration(DOCUMENTS[1], "bad")]
     return [builder.build(text, demos, WORDS, probes) for text in DOCUMENTS[3 : 3 + count]]
+
+
+def scores(lm, inference="channel"):
+    """The numbers of two prompts."""
+    return [row.tolist() for branches in lm.score(prompts(lm, inference, 2)) for row in branches]
+
+
+@pytest.fixture(scope="package")
+def right():
+    """The numbers as the same server gives them when nothing goes wrong: compared to the last digit."""
+    server = VLLM()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZICL_HOME", folder)
+        remote = open_remote(server.spec, RemoteSettings(tokenizer="tiny"), load_tokenizer=tokenizer)
+        found = scores(remote)
+        remote.close()
+    server.close()
+    return found
