@@ -44,7 +44,7 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
         self._done()
-        self._read()
+        self._unwatch()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -55,7 +55,7 @@ class Connection(H11Protocol):
     def resume_writing(self) -> None:
         """It takes it."""
         super().resume_writing()
-        self._read()
+        self._unwatch()
 
     def _watch(self) -> None:
         left = self.transport.get_write_buffer_size()
@@ -68,7 +68,7 @@ class Connection(H11Protocol):
         else:
             self.transport.abort()
 
-    def _read(self) -> None:
+    def _unwatch(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None

@@ -1,9 +1,5 @@
 // One text, explained.
 
-// Whether the scored parts' log-likelihoods alone decide, or what is joined with them or taken off.
-const likeliestWins = (scores) =>
-  Object.values(scores ?? {}).every(({ value, log_likelihood }) => Math.abs(value - log_likelihood) < 1e-6);
-
 class Reasons {
   /* The answer to one text, the same under other methods, and what each rests on. */
   constructor(place, text, settings) {
@@ -256,6 +252,13 @@ class Reasons {
       ...(told ? [this.demonstrations(told), this.prompt(told, answer.result.label)] : []),
     );
   }
+  prompt(told, label) {
+    const { names } = this.settings;
+    if (!names.includes(this.branch)) this.branch = label;
+    return promptCard(told, names, this.branch, (name) => {
+      this.branch = name;
+    });
+  }
   demonstrations(told) {
     const id = newId(),
       near = told.demonstrations.every((demo) => Number.isFinite(demo.similarity)),
@@ -312,108 +315,6 @@ class Reasons {
       ),
       list,
       more,
-    );
-  }
-  prompt(told, label) {
-    const id = newId(),
-      { names } = this.settings,
-      { prompt } = told;
-    const text = h("pre", { class: "prompt", tabindex: "0", "aria-label": "The prompt" });
-    if (!names.includes(this.branch)) this.branch = label;
-    const parts = () => {
-      const branch = prompt.branches.find((each) => each.label === this.branch) ?? prompt.branches[0];
-      return [
-        ["p-prefix", prompt.prefix],
-        ["p-given", prompt.stem + branch.given],
-        ["p-scored", branch.scored],
-      ];
-    };
-    const draw = () => {
-      text.replaceChildren(
-        ...parts()
-          .filter(([, words]) => words)
-          .map(([shade, words]) => h("span", { class: shade }, words)),
-      );
-      const scored = text.querySelector(".p-scored");
-      if (scored && text.isConnected) text.scrollTop = text.scrollHeight;
-    };
-    const picked = (name) => {
-      this.branch = name;
-      draw();
-    };
-    let choice;
-    if (names.length <= 4) {
-      const group = newId();
-      choice = h(
-        "div",
-        { class: "switch", role: "radiogroup", "aria-label": "The prompt of which label" },
-        names.map((name) => {
-          const radio = h("input", { class: "unseen", type: "radio", name: group, onchange: () => picked(name) });
-          radio.checked = name === this.branch;
-          return h("label", {}, radio, h("span", {}, name));
-        }),
-      );
-    } else {
-      choice = h(
-        "select",
-        {
-          class: "field",
-          "aria-label": "The prompt of which label",
-          onchange: (event) => picked(event.currentTarget.value),
-        },
-        names.map((name) => h("option", { value: name }, name)),
-      );
-      choice.value = this.branch;
-    }
-    const copy = h(
-      "button",
-      {
-        class: "button plain slim",
-        type: "button",
-        onclick: () =>
-          copyWords(
-            parts()
-              .map(([, words]) => words)
-              .join(""),
-            copy,
-          ),
-      },
-      "Copy",
-    );
-    draw();
-    // It ends with what is scored, which is what one came to see.
-    requestAnimationFrame(() => {
-      text.scrollTop = text.scrollHeight;
-    });
-    return h(
-      "section",
-      { class: "panel block", "aria-labelledby": id },
-      h(
-        "header",
-        {},
-        h("h2", { id }, "The prompt"),
-        copy,
-        h(
-          "p",
-          { class: "quiet" },
-          likeliestWins(told.scores)
-            ? "Exactly what the model read, to the last line break. The label whose scored part is the likeliest wins."
-            : "What the model read, to the last line break. Its log-likelihoods alone do not decide: their table has what is compared.",
-        ),
-      ),
-      h(
-        "div",
-        { class: "branch" },
-        choice,
-        h(
-          "div",
-          { class: "key" },
-          h("span", {}, h("i", { class: "k-prefix" }), "demonstrations"),
-          h("span", {}, h("i", { class: "k-given" }), "given"),
-          h("span", {}, h("i", { class: "k-scored" }), "scored"),
-        ),
-      ),
-      text,
     );
   }
 }

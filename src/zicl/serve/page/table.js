@@ -1,0 +1,308 @@
+// The table of many texts: it fills, sorts, filters, turns its pages, and is saved.
+
+const PAGE = 50;
+class BatchTable {
+  draw() {
+    const [one, two] = [newId(), newId()];
+    this.bar = h("progress", { max: Math.max(1, this.rows.length), "aria-label": "Texts classified" });
+    this.note = h("span", { class: "small quiet" });
+    this.title = h("h2", { id: one });
+    this.again = h("div", { class: "slot" });
+    this.counts = h("div", { class: "counts", role: "group", "aria-label": "Texts by label" });
+    this.choice = h(
+      "select",
+      {
+        class: "field",
+        onchange: () => {
+          this.label = this.choice.value;
+          this.page = 0;
+          this.redraw();
+        },
+      },
+      h("option", { value: "" }, "all labels"),
+      this.settings.names.map((name) => h("option", { value: `=${name}` }, name)),
+    );
+    const edge = (what, value, words) =>
+      h("input", {
+        class: "field",
+        type: "number",
+        min: "0",
+        max: "1",
+        step: "0.05",
+        value: String(value),
+        "aria-label": words,
+        oninput: (event) => {
+          const given = Number.parseFloat(event.currentTarget.value);
+          this[what] = Number.isFinite(given) ? given : value;
+          this.page = 0;
+          this.redraw();
+        },
+      });
+    const heads = [
+      ["at", "#", "number at-cell"],
+      ["text", "Text", ""],
+      ["label", "Label", ""],
+      ["share", "Probability", "number share-cell"],
+      ["margin", "Margin", "number"],
+    ];
+    this.heads = heads.map(([key, words, kind]) => [
+      key,
+      h(
+        "th",
+        { scope: "col", class: kind || null, "aria-sort": "none" },
+        h("button", { type: "button", onclick: () => this.sortBy(key) }, words),
+      ),
+    ]);
+    this.caption = h("caption");
+    this.tbody = h("tbody");
+    this.turns = [
+      [-1, "Previous"],
+      [1, "Next"],
+    ].map(([step, words]) => [
+      step,
+      h("button", { class: "button slim", type: "button", onclick: () => this.turn(step) }, words),
+    ]);
+    this.leaf = h("span", { class: "small quiet" });
+    this.pages = h(
+      "nav",
+      { class: "pages", "aria-label": "Pages of the table" },
+      this.turns[0][1],
+      this.leaf,
+      this.turns[1][1],
+    );
+    this.save = [
+      ["CSV", () => this.csv()],
+      ["JSON", () => this.json()],
+    ].map(([words, act]) =>
+      h("button", { class: "button", type: "button", onclick: act, "aria-label": `Download as ${words}` }, words),
+    );
+    this.place.replaceChildren(
+      h(
+        "section",
+        { class: "panel block", "aria-labelledby": one },
+        h("div", { class: "meter" }, h("div", { class: "row" }, this.title, this.note), this.bar),
+        this.again,
+      ),
+      h(
+        "section",
+        { class: "panel block", "aria-labelledby": two },
+        h("h2", { class: "unseen", id: two }, "Table of results"),
+        this.counts,
+        h(
+          "div",
+          { class: "filters" },
+          h("label", {}, h("span", {}, "Label"), this.choice),
+          h(
+            "div",
+            { class: "pair", role: "group", "aria-label": "Margin" },
+            h("span", { "aria-hidden": "true" }, "Margin"),
+            h("div", {}, edge("least", 0, "Margin at least"), "to", edge("most", 1, "Margin at most")),
+          ),
+          h("div", { class: "downloads" }, this.save),
+        ),
+        h(
+          "div",
+          { class: "scroll", tabindex: "0", role: "region", "aria-label": "Results, scrollable" },
+          h(
+            "table",
+            {},
+            this.caption,
+            h(
+              "thead",
+              {},
+              h(
+                "tr",
+                {},
+                this.heads.map(([, head]) => head),
+                h("th", { scope: "col" }, h("span", { class: "unseen" }, "Reasons")),
+              ),
+            ),
+            this.tbody,
+          ),
+        ),
+        this.pages,
+      ),
+    );
+    this.redraw();
+  }
+  redrawSoon() {
+    this.pending ??= setTimeout(() => this.redraw(), 120);
+  }
+  shown() {
+    const keys = {
+      at: (row) => row.at,
+      text: (row) => row.text.toLowerCase(),
+      label: (row) => row.result.label,
+      share: (row) => row.result.probabilities[row.result.label],
+      margin: (row) => row.result.margin,
+    };
+    const key = keys[this.sort],
+      sign = this.falling ? -1 : 1;
+    return this.rows
+      .filter(
+        (row) =>
+          row.result &&
+          (!this.label || `=${row.result.label}` === this.label) &&
+          row.result.margin >= this.least &&
+          row.result.margin <= this.most,
+      )
+      .sort((a, b) => {
+        const [x, y] = [key(a), key(b)];
+        return x < y ? -sign : x > y ? sign : a.at - b.at;
+      });
+  }
+  sortBy(key) {
+    // Doubtful rows are what one looks for: a first click on a number puts the lowest on top.
+    this.falling = this.sort === key ? !this.falling : false;
+    this.sort = key;
+    this.page = 0;
+    this.redraw();
+    say(
+      `Sorted by ${key === "at" ? "number" : key === "share" ? "probability" : key}, ${this.falling ? "falling" : "rising"}`,
+    );
+  }
+  turn(step) {
+    const pages = Math.ceil(this.shown().length / PAGE);
+    if (this.page + step < 0 || this.page + step >= pages) return;
+    this.page += step;
+    this.redraw();
+    say(`Page ${this.page + 1} of ${pages}`);
+  }
+  redraw() {
+    clearTimeout(this.pending);
+    this.pending = null;
+    this.drawMeter();
+    const tally = new Map(this.settings.names.map((name) => [name, 0]));
+    for (const row of this.rows) if (row.result) tally.set(row.result.label, (tally.get(row.result.label) ?? 0) + 1);
+    if (!this.countButtons) {
+      this.countButtons = new Map(
+        this.settings.names.map((name) => [
+          name,
+          h(
+            "button",
+            {
+              class: "count",
+              type: "button",
+              onclick: () => {
+                this.label = this.label === `=${name}` ? "" : `=${name}`;
+                this.choice.value = this.label;
+                this.page = 0;
+                this.redraw();
+              },
+            },
+            name,
+            " ",
+            h("b", {}, "0"),
+          ),
+        ]),
+      );
+      this.counts.append(...this.countButtons.values());
+    }
+    for (const [name, button] of this.countButtons) {
+      button.querySelector("b").textContent = String(tally.get(name));
+      button.setAttribute("aria-pressed", String(this.label === `=${name}`));
+    }
+    for (const [key, head] of this.heads)
+      head.setAttribute("aria-sort", key !== this.sort ? "none" : this.falling ? "descending" : "ascending");
+    this.save.forEach((button) => {
+      button.disabled = !this.labelled;
+    });
+    const rows = this.shown(),
+      pages = Math.max(1, Math.ceil(rows.length / PAGE));
+    this.page = Math.min(this.page, pages - 1);
+    const narrowed = this.label || this.least > 0 || this.most < 1;
+    this.caption.textContent = !this.done
+      ? "Results appear here as they are done."
+      : narrowed
+        ? `${rows.length.toLocaleString("en")} of ${count(this.labelled, "text", "texts")} shown`
+        : `${count(this.labelled, "text", "texts")}; open a row to see why`;
+    const focused = this.tbody.contains(document.activeElement) ? document.activeElement.dataset.at : null;
+    // Rows that stay are left alone: one that is being clicked or read must not be taken away while others come.
+    const leaf = rows.slice(PAGE * this.page, PAGE * (this.page + 1));
+    const kept = leaf.findIndex((row, at) => row !== this.drawn[at]);
+    const from = kept < 0 ? leaf.length : kept;
+    while (this.tbody.children.length > (leaf.length ? from : 0)) this.tbody.lastChild.remove();
+    this.tbody.append(...leaf.slice(from).map((row) => this.tableRow(row)));
+    this.drawn = leaf;
+    if (!rows.length)
+      this.tbody.append(
+        this.done
+          ? h("tr", {}, h("td", { colspan: "6", class: "quiet" }, "No text is like that. Widen the filters."))
+          : h("tr", {}, h("td", { colspan: "6" }, bones("", "half", ""))),
+      );
+    if (focused !== null) this.tbody.querySelector(`[data-at="${focused}"]`)?.focus({ preventScroll: true });
+    this.pages.hidden = pages === 1;
+    this.leaf.textContent = `${this.page + 1} of ${pages}`;
+    this.turns.forEach(([step, button]) =>
+      button.setAttribute("aria-disabled", String(this.page + step < 0 || this.page + step >= pages)),
+    );
+  }
+  tableRow(row) {
+    const { result } = row;
+    return h(
+      "tr",
+      {
+        class: "opens",
+        onclick: (event) => {
+          if (!event.target.closest("button") && !getSelection().toString()) openWhy(row, this.settings);
+        },
+      },
+      h("td", { class: "number quiet at-cell" }, String(row.at + 1)),
+      h("td", { class: "text" }, h("span", { title: row.text.length > 200 ? row.text : null }, row.text)),
+      h("td", { class: "label-cell" }, result.label),
+      h("td", { class: "number share-cell" }, percent(result.probabilities[result.label])),
+      h("td", { class: "number" }, result.margin.toFixed(3)),
+      h(
+        "td",
+        {},
+        h(
+          "button",
+          {
+            class: "why",
+            type: "button",
+            "data-at": String(row.at),
+            "aria-label": `Why is text ${row.at + 1} ${result.label}?`,
+            onclick: () => openWhy(row, this.settings),
+          },
+          "Why?",
+        ),
+      ),
+    );
+  }
+  // The columns have the names that zicl classify gives them, so that zicl check reads this file too.
+  csv() {
+    const { names } = this.settings,
+      given = this.rows[0].columns?.map(([name]) => name) ?? ["text"];
+    const head = [...given, "predicted", "probability", "margin", ...names.map((name) => `p:${name}`)];
+    const round = (value) => Number(value.toFixed(6));
+    const lines = this.shown().map(({ columns, text, result }) => [
+      ...(columns?.map(([, value]) => value) ?? [text]),
+      result.label,
+      round(result.probabilities[result.label]),
+      round(result.margin),
+      ...names.map((name) => round(result.probabilities[name])),
+    ]);
+    // With this mark, spreadsheet programs read the file as UTF-8.
+    download(
+      `${this.name}-labelled.csv`,
+      `\ufeff${[head, ...lines].map((line) => line.map(cellOf).join(",")).join("\r\n")}\r\n`,
+      "text/csv",
+    );
+  }
+  json() {
+    const results = this.shown().map(({ at, text, columns, result }) => ({
+      number: at + 1,
+      text,
+      ...(columns ? { columns: Object.fromEntries(columns) } : {}),
+      label: result.label,
+      margin: result.margin,
+      probabilities: result.probabilities,
+      log_likelihoods: result.log_likelihoods,
+    }));
+    download(
+      `${this.name}-labelled.json`,
+      JSON.stringify({ settings: bodyFor(this.settings, this.settings.method), results }, null, 2),
+      "application/json",
+    );
+  }
+}
