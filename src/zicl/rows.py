@@ -168,6 +168,27 @@ def read_options(value: Any, where: str) -> tuple[str, ...]:
     return tuple(check_text(each.strip(), f"{where}, an option,") for each in value)
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a file that a classifier reads."""
+
+    text: str = "text"
+    pair: str | None = None
+    options: str | None = None
+
+
+def written_columns(path: Path) -> Columns:
+    """Which columns of an output were classified, as noted beside it; the usual ones where nothing is noted."""
+    note = note_path(path)
+    named = read_json(note)["settings"].get("columns") if note.is_file() else None
+    return Columns(*named) if named else Columns()
+
+
+def note_path(path: Path) -> Path:
+    """The file beside an output that says how it was made and how much of it is whole."""
+    return path.with_name(f".{path.name}.zicl.json")
+
+
 class Output:
     """A CSV or JSONL file that grows by whole chunks; what a killed run left unfinished is cut off again.
 
@@ -190,7 +211,7 @@ class Output:
             )
         self.path, self._columns, self._settings = path, list(columns), settings
         self._id, self._texts = id_column, text_columns
-        self._note = path.with_name(f".{path.name}.zicl.json")
+        self._note = note_path(path)
         # The ids of the rows that are there, with hashes of their texts.
         self.done: dict[str, int] = {}
         self.cut = 0

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from zicl.check.predictions import Prediction
 from zicl.check.score import estimate, score
-from zicl.check.sheet import Prediction, Sheet, SheetRow
+from zicl.check.sheet import Sheet, SheetRow
 from zicl.cli.check import app
 from zicl.exceptions import TextError, UsageError, ZICLError
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zicl._random import stable_hash
-from zicl.check.sheet import Prediction, Sheet, SheetRow
+from zicl.check.predictions import Prediction
+from zicl.check.sheet import Sheet, SheetRow
 from zicl.exceptions import UsageError
 
 _BANDS = 3

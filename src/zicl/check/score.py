@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from zicl.check.sheet import Sheet, SheetRow
 from zicl.exceptions import TextError, UsageError
+from zicl.pair import plain
 
 _Z = 1.959963984540054  # 95 %
 _MISTAKES = 5
@@ -200,6 +201,8 @@ def _mistakes(rows: Sequence[SheetRow]) -> tuple[Mistake, ...]:
         (row for row in rows if not _right(row)), key=lambda row: (-row.prediction.margin, row.prediction.id)
     )
     return tuple(
-        Mistake(row.prediction.id, row.prediction.text, row.prediction.predicted, row.gold, row.prediction.margin)
-        for row in wrong[:_MISTAKES]
+        Mistake(
+            one.prediction.id, plain(one.prediction.text), one.prediction.predicted, one.gold, one.prediction.margin
+        )
+        for one in wrong[:_MISTAKES]
     )

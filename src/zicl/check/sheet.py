@@ -7,28 +7,19 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from zicl._files import read_json, write_json, write_text
+from zicl.check.predictions import Prediction, cell
 from zicl.exceptions import StorageError, TextError, UsageError
+from zicl.pair import halves, plain
 from zicl.rows import Row, read_rows, row_name
 
-_SHARE = "p:"
+# The columns that a sheet has only where rows are pairs, or have labels of their own.
+_SECOND, _CHOICES = "second text", "choices"
 _AGAIN = "it was written beside the sheet, under its name: move or rename it as the sheet was, or draw the sheet again"
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A row of what ``zicl classify`` wrote."""
-
-    id: str
-    text: str
-    predicted: str
-    margin: float
 
 
 @dataclass(frozen=True)
@@ -49,18 +40,6 @@ class Sheet:
     rows: tuple[SheetRow, ...]
 
 
-def read_predictions(
-    path: Path, *, text_column: str = "text", id_column: str | None = None
-) -> tuple[list[Prediction], tuple[str, ...]]:
-    """The predictions in an output of ``zicl classify`` and the labels, in their order."""
-    rows = read_rows(str(path), text_column=text_column, id_column=id_column)
-    labels = _labels(rows[0].columns, path)
-    found = []
-    for number, row in enumerate(rows, start=1):
-        found.append(_prediction(row.id, row.text, row.columns, labels, row_name(str(path), number)))
-    return found, labels
-
-
 def key_path(path: Path) -> Path:
     """The file beside a sheet that holds what was predicted and how the rows were drawn."""
     return path.with_name(f".{path.name}.key.json")
@@ -73,9 +52,10 @@ def write_sheet(path: Path, sheet: Sheet, *, overwrite: bool = False) -> None:
     if path.exists() and not overwrite:
         _check_unlabelled(path)
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["id", "text", "gold"])
-    writer.writerows([row.prediction.id, row.prediction.text, row.gold] for row in sheet.rows)
+    extra = _extra(sheet.rows)
+    writer = csv.DictWriter(buffer, ["id", "text", *extra, "gold"], lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(map(_shown, sheet.rows))
     # Were this stopped half way, a new sheet must not be read with the predictions of an old one.
     key_path(path).unlink(missing_ok=True)
     # With this mark, spreadsheet programs read the file as UTF-8.
@@ -89,22 +69,50 @@ def read_sheet(path: Path) -> Sheet:
 
     Rows that were taken out of the sheet count as not labelled.
     """
-    rows = read_rows(str(path))
     drawn = _read_key(path)
-    known = {name.casefold(): name for name in drawn.labels}
-    if len(known) < len(drawn.labels):
-        known = {name: name for name in drawn.labels}
+    pair_column = _SECOND if _SECOND in _extra(drawn.rows) else None
     find, gold = _Finder(drawn), dict[str, str]()
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(read_rows(str(path), pair_column=pair_column), start=1):
         where = row_name(str(path), number)
-        given = str(_cell(row.columns, "gold", where) or "").strip()
-        if given and given not in known and given.casefold() not in known:
-            raise TextError(
-                f"{where} (id {row.id}): the label {given!r} in column 'gold' is unknown",
-                hint=f"expected one of: {', '.join(drawn.labels)}; or leave it empty",
-            )
-        gold[find(row, where)] = (known.get(given) or known[given.casefold()]) if given else ""
+        given = str(cell(row.columns, "gold", where) or "").strip()
+        one = find(row, where)
+        gold[one.id] = _label(given, one.choices or {name: name for name in drawn.labels}, f"{where} (id {one.id})")
     return Sheet(drawn.labels, tuple(replace(row, gold=gold.get(row.prediction.id, "")) for row in drawn.rows))
+
+
+def _label(given: str, choices: Mapping[str, str], where: str) -> str:
+    """The label that was filled in, by its name or its words; none is none."""
+    if not given:
+        return ""
+    exact = {**{words: name for name, words in choices.items()}, **{name: name for name in choices}}
+    if given in exact:
+        return exact[given]
+    like = {name for written, name in exact.items() if written.casefold() == given.casefold()}
+    if len(like) != 1:
+        raise TextError(
+            f"{where}: the label {given!r} in column 'gold' is unknown",
+            hint=f"expected one of: {', '.join(choices)}; or leave it empty",
+        )
+    return like.pop()
+
+
+def _extra(rows: Sequence[SheetRow]) -> list[str]:
+    paired = any(len(halves(row.prediction.text)) > 1 for row in rows)
+    chosen = any(row.prediction.choices for row in rows)
+    return [_SECOND] * paired + [_CHOICES] * chosen
+
+
+def _shown(row: SheetRow) -> dict[str, str]:
+    """What who labels a row gets to see."""
+    text, *second = halves(row.prediction.text)
+    choices = (name if name == words else f"{name}: {words}" for name, words in row.prediction.choices.items())
+    return {
+        "id": row.prediction.id,
+        "text": text,
+        _SECOND: "".join(second),
+        _CHOICES: " | ".join(choices),
+        "gold": row.gold,
+    }
 
 
 def _read_key(path: Path) -> Sheet:
@@ -115,7 +123,9 @@ def _read_key(path: Path) -> Sheet:
         found = read_json(key)
         rows = []
         for entry in found["rows"]:
-            one = Prediction(*(entry[name] for name in ("id", "text", "predicted", "margin")))
+            # Sheets that were drawn before rows had choices lack them.
+            kept = {"choices": {}, **entry}
+            one = Prediction(*(kept[name] for name in ("id", "text", "predicted", "margin", "choices")))
             rows.append(SheetRow(one, entry["stratum"], entry["weight"]))
         return Sheet(tuple(found["labels"]), tuple(rows))
     except (KeyError, TypeError) as error:
@@ -129,14 +139,14 @@ class _Finder:
     """
 
     def __init__(self, drawn: Sheet) -> None:
-        self._ids = {row.prediction.id for row in drawn.rows}
-        self._texts: dict[str, list[str]] = {}
+        self._ids = {row.prediction.id: row.prediction for row in drawn.rows}
+        self._texts: dict[str, list[Prediction]] = {}
         for row in drawn.rows:
-            self._texts.setdefault(_plain(row.prediction.text), []).append(row.prediction.id)
+            self._texts.setdefault(_plain(row.prediction.text), []).append(row.prediction)
 
-    def __call__(self, row: Row, where: str) -> str:
+    def __call__(self, row: Row, where: str) -> Prediction:
         if row.id in self._ids:
-            return row.id
+            return self._ids[row.id]
         like = self._texts.get(_plain(row.text), [])
         if len(like) != 1:
             raise TextError(
@@ -147,7 +157,7 @@ class _Finder:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(plain(text).split())
 
 
 def _check_unlabelled(path: Path) -> None:
@@ -162,41 +172,3 @@ def _check_unlabelled(path: Path) -> None:
         raise StorageError(
             f"{path} holds {filled} labels filled in by hand", hint="choose another -o, or pass --overwrite"
         )
-
-
-def _labels(columns: Mapping[str, Any], path: Path) -> tuple[str, ...]:
-    labels = tuple(name.removeprefix(_SHARE) for name in columns if name.startswith(_SHARE))
-    if not labels:
-        raise TextError(
-            f"{path} has no columns {_SHARE}LABEL", hint="expected a file written by zicl classify --file … -o …"
-        )
-    return labels
-
-
-def _prediction(id_: str, text: str, columns: Mapping[str, Any], labels: Sequence[str], where: str) -> Prediction:
-    predicted = str(_cell(columns, "predicted", where) or "")
-    if not predicted:
-        # Left to a person (--review-below): what it would have been is what a better margin is found with.
-        predicted = max(labels, key=lambda label: _number(columns, _SHARE + label, where))
-    if predicted not in labels:
-        raise TextError(
-            f"{where}: the predicted label {predicted!r} is unknown", hint=f"there are columns for: {', '.join(labels)}"
-        )
-    return Prediction(id_, text, predicted, _number(columns, "margin", where))
-
-
-def _cell(columns: Mapping[str, Any], name: str, where: str) -> Any:
-    if name not in columns:
-        raise TextError(f"{where}: there is no column {name!r}", hint=f"there are: {', '.join(columns)}")
-    return columns[name]
-
-
-def _number(columns: Mapping[str, Any], name: str, where: str) -> float:
-    value = _cell(columns, name, where)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise TextError(f"{where}: {value!r} in column {name!r} is not a number", hint="leave it as zicl wrote it")
-    return number

@@ -31,17 +31,26 @@ def sample(
     sheet: Annotated[Path, typer.Option("--output", "-o", help="The .csv file to label by hand.")],
     rows: Annotated[int, typer.Option(min=1, help="How many rows to label.")] = 100,
     seed: Annotated[int, typer.Option(help="Decides which rows.")] = 0,
-    text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
+    text_column: Annotated[str | None, typer.Option(help="The column that holds the text. [as classified]")] = None,
     id_column: Annotated[str | None, typer.Option(help="The column that names a row. [id]")] = None,
+    pair_column: Annotated[
+        str | None, typer.Option(help="The column that holds the second text of a pair. [as classified]")
+    ] = None,
+    options_column: Annotated[
+        str | None, typer.Option(help="The column that holds each row's own labels. [as classified]")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Lose labels filled in by hand.")] = False,
 ) -> None:
     """Draw rows to label by hand, spread over predicted labels and margins; the sheet hides both."""
+    from zicl.check.predictions import read_predictions
     from zicl.check.sample import draw
-    from zicl.check.sheet import key_path, read_predictions, write_sheet
+    from zicl.check.sheet import key_path, write_sheet
 
     if sheet.resolve() == output.resolve():
         raise UsageError(f"{sheet} is the output itself", hint="choose another file with -o")
-    predictions, labels = read_predictions(output, text_column=text_column, id_column=id_column)
+    predictions, labels = read_predictions(
+        output, text_column=text_column, id_column=id_column, pair_column=pair_column, options_column=options_column
+    )
     drawn = draw(predictions, labels, rows, seed)
     write_sheet(sheet, drawn, overwrite=overwrite)
     say(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
