@@ -7,7 +7,9 @@ import zicl
 from tests.conftest import BagEncoder, make_index
 from zicl import ZICLClassifier
 from zicl.config import PromptSettings, Retrieval
-from zicl.exceptions import CorpusDamagedError, CorpusMissingError, ModelError, StorageError, UsageError
+from zicl.corpus.store import Corpus
+from zicl.exceptions import CorpusDamagedError, CorpusError, CorpusMissingError, ModelError, StorageError, UsageError
+from zicl.retrieve.build import build_index
 
 TEXTS = ["The soup was cold.", "A bold little film."]
 
@@ -73,6 +75,16 @@ def test_what_changed_is_named(saved, tmp_path, jsonl, lm_folder):
         zicl.load(path)
     with pytest.raises(UsageError, match="not a saved classifier"):
         zicl.load(tmp_path)
+
+
+def test_an_index_that_is_searched_in_another_way_is_noticed(saved, tmp_path):
+    _, path = saved
+    place = tmp_path / "raw.zicl"
+    assert zicl.load(path, offline=True).index_.manifest["kind"] == "flat"
+    build_index(Corpus.open(place), BagEncoder(), kind="hnsw")
+    with pytest.raises(CorpusError, match="flat then, hnsw now"):
+        zicl.load(path, offline=True)
+    assert load(path).index_.manifest["kind"] == "hnsw"
 
 
 def test_a_corpus_that_lost_a_domain_is_noticed_and_a_part_in_memory_is_not_saved(tmp_path, lm_folder):

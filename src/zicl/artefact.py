@@ -20,6 +20,7 @@ from zicl.config import GROUPS
 from zicl.demos.labels import read_labels
 from zicl.exceptions import (
     CorpusDamagedError,
+    CorpusError,
     CorpusMissingError,
     EncoderMismatchError,
     ModelError,
@@ -58,6 +59,8 @@ def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:
             "path": seen_from(folder, index.corpus.path),
             "hash": index.corpus.hash,
             "encoder": index.manifest["encoder"],
+            "kind": index.manifest["kind"],
+            "index": index.identity,
         }
     name = lm.name
     if Path(name.removeprefix("gguf:")).expanduser().exists():
@@ -198,6 +201,7 @@ def _find_corpus(
     if corpus is None:
         # Nothing of it is shown, but its encoder may have an opinion.
         return Index.open(given, offline=offline) if isinstance(given, str | Path) else given
+    as_saved = given is None
     if given is None:
         place = (folder.resolve() / corpus["path"]).resolve()
         if not place.exists():
@@ -217,6 +221,13 @@ def _find_corpus(
             f"{folder.name} was saved on vectors of {corpus['encoder']['name']}, but {index.corpus.path} is indexed "
             f"with {index.manifest['encoder']['name']}",
             hint=f"zicl index build {index.corpus.path} --encoder {corpus['encoder']['name']}",
+        )
+    if as_saved and corpus.get("index", index.identity) != index.identity:
+        # It may find other neighbours of the same text.
+        raise CorpusError(
+            f"{index.corpus.path} is not searched as when {folder.name} was saved: its index "
+            f"({corpus['kind']} then, {index.manifest['kind']} now) was built or tuned again",
+            hint="to use it as it is now, name the corpus: zicl.load(…, index=…), or --corpus on the command line",
         )
     return index
 

@@ -15,6 +15,7 @@ from zicl.exceptions import (
     RetrievalError,
     SynonymError,
     TextError,
+    TokenizationError,
     UnknownNameError,
     UsageError,
     ZICLError,
@@ -66,6 +67,7 @@ _ABOUT: dict[type[ZICLError], tuple[str | None, str]] = {
     UnknownNameError: (None, "one of the names that /v1/info lists"),
     RetrievalError: ("k", "a number of demonstrations that the corpus has sentences for"),
     ConfigError: (None, "settings that go together"),
+    TokenizationError: ("text", "a text whose characters the model's tokens can spell"),
     PromptError: (None, "labels and a template that leave room for the text"),
     UsageError: (None, "a value this server can use"),
 }
