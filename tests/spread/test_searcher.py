@@ -1,5 +1,6 @@
 """The nearest of several shares of an index, merged, are those of the whole."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -7,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import BagEncoder
+from zicl.exceptions import ClusterError
 from zicl.retrieve import vectors
+from zicl.retrieve.build import build_index
 from zicl.retrieve.effort import USUAL
 from zicl.retrieve.search import Selection, merged, search
-from zicl.spread.searcher import Searcher
+from zicl.spread.searcher import SameVectors, Searcher
 
 
 def made(kind, count, folder, seed=0):
@@ -25,7 +29,7 @@ def made(kind, count, folder, seed=0):
 def shares(path, kind, query, count, bounds, chosen=None):
     """What searchers of the parts between these bounds find together."""
     bits = None if chosen is None else Selection.of(chosen).bits
-    parts = [Searcher(str(path), kind, first, last) for first, last in pairwise(bounds)]
+    parts = [Searcher(partial(vectors.read, kind, path), first, last) for first, last in pairwise(bounds)]
     return merged([part.search((query, count, bits, USUAL)) for part in parts], count)
 
 
@@ -64,3 +68,13 @@ def test_of_other_kinds_no_less_is_found(kind, tmp_path):
         hits["whole"] += len(exact & set(search(index, query, 16)[0].tolist()))
         hits["shares"] += len(exact & set(shares(path, kind, query, 16, [0, 900, 2000, 3000])[0].tolist()))
     assert hits["shares"] >= hits["whole"] > 0
+
+
+def test_other_vectors_and_versions_are_refused(index):
+    read = SameVectors.of(index)
+    assert read().ntotal == index.manifest["vectors"]
+    with pytest.raises(ClusterError, match="other versions: numpy 0"):
+        SameVectors(read.path, read.identity, {"numpy": "0.1"})()
+    build_index(index.corpus, BagEncoder(), kind="hnsw")
+    with pytest.raises(ClusterError, match="another corpus or index"):
+        Searcher(read, 0, 1).search((index.embed("rain"), 1, None, USUAL))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -25,6 +25,9 @@ TokenizerOption = Annotated[
 class RemoteChoice:
     """What the options for a model behind a server say."""
 
+    # Whether a server's answers of earlier runs are used.
+    recall: ClassVar[bool] = True
+
     allow_remote_text: Annotated[
         bool, typer.Option("--allow-remote-text", help="Corpus sentences and texts may be sent to the model's server.")
     ] = False
@@ -41,7 +44,7 @@ class RemoteChoice:
         typer.Option("--price-out", help="Price of a million tokens it writes; one a request is asked for."),
     ] = None
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Stop before this is spent; the same command goes on later.")
+        float | None, typer.Option("--max-cost", help="Stop before this command spends more; it goes on later.")
     ] = None
     opened: list[Any] = field(init=False, default_factory=list, repr=False, compare=False)
 
@@ -64,9 +67,9 @@ class RemoteChoice:
         from zicl.lm.http.settings import RemoteSettings
         from zicl.lm.load import load_lm
 
-        allow = {"allow_text": given.pop("allow_remote_text", False)}
+        allow = given.pop("allow_remote_text", False)
         try:
-            settings = RemoteSettings(**allow, **given)
+            settings = RemoteSettings(allow_text=allow, recall=self.recall, **given)
         except ValidationError as error:
             raise readable(error, RemoteSettings) from error
         lm = load_lm(spec, offline=offline, remote=settings)

@@ -6,7 +6,7 @@ import json
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -32,6 +32,13 @@ class EvaluateChoice(LoadingChoice, ExperimentChoice):
     def given(self) -> dict[str, Any]:
         """The keys of an experiment that options set."""
         return {**super().given(), **self.scoring()}
+
+
+@dataclass(frozen=True)
+class VerifyChoice(EvaluateChoice):
+    """The same, for rows that are scored again: a server is asked again, too."""
+
+    recall: ClassVar[bool] = False
 
 
 @takes(EvaluateChoice)
@@ -112,9 +119,9 @@ def _show_dry_run(answer: dict[str, Any]) -> None:
     say("not counted: embedding, and labels that the model itself gives to demonstrations")
 
 
-@takes(EvaluateChoice)
+@takes(VerifyChoice)
 def verify(
-    choice: EvaluateChoice,
+    choice: VerifyChoice,
     results: Annotated[Path, typer.Option("--results", "-r", help="The results folder to check.")] = Path("results"),
     sample: Annotated[int, typer.Option("--sample", min=1, help="How many rows are scored again.")] = 20,
     seed: Annotated[int, typer.Option("--seed", help="Decides which ones.")] = 0,

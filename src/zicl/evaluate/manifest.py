@@ -12,6 +12,7 @@ from zicl.evaluate.plan import Cell, cells
 from zicl.evaluate.store import FORMAT
 from zicl.evaluate.tasks import Task
 from zicl.evaluate.world import World
+from zicl.lm.http.address import is_remote, parse
 from zicl.retrieve.index import Index
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "sentence-transformers", "faiss-cpu", "numpy", "scikit-learn")
@@ -99,6 +100,8 @@ def _without_folder(name: str) -> str:
     >>> _without_folder("gguf:/home/me/model.gguf"), _without_folder("hf:org/model"), _without_folder("smollm2-135m")
     ('gguf:model.gguf', 'hf:org/model', 'smollm2-135m')
     """
+    if is_remote(name):
+        return str(parse(name).shown)
     prefix, colon, rest = name.rpartition(":") if name.startswith("gguf:") else ("", "", name)
     local = prefix or Path(rest).expanduser().exists()
     return f"{prefix}{colon}{Path(rest).name}" if local else name

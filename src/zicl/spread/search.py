@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from ray.exceptions import RayError
 
 from zicl.exceptions import ClusterError
-from zicl.retrieve.build import FOLDER, VECTORS
 from zicl.retrieve.effort import Effort
 from zicl.retrieve.index import Index
 from zicl.retrieve.search import Found, Selection, merged
 from zicl.spread.failure import own_error
-from zicl.spread.searcher import Searcher
+from zicl.spread.searcher import SameVectors, Searcher
 
 # A searcher that died is started again elsewhere; for so long a search waits for it.
 _SECONDS = 600.0
@@ -50,10 +49,10 @@ def searchers(index: Index, count: int) -> Searchers:
 
     They ask for no core of their own: while they search, those that asked them wait.
     """
-    path, kind = str((index.corpus.path / FOLDER / VECTORS).resolve()), index.manifest["kind"]
     count = min(count, index.manifest["vectors"])
     bounds = np.linspace(0, index.manifest["vectors"], count + 1).astype(int).tolist()
     actor: Any = ray.remote(Searcher).options(
         num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD"
     )
-    return Searchers([actor.remote(path, kind, first, last) for first, last in pairwise(bounds)])
+    read = SameVectors.of(index)
+    return Searchers([actor.remote(read, first, last) for first, last in pairwise(bounds)])

@@ -2,27 +2,65 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl.exceptions import ClusterError
 from zicl.retrieve import vectors
+from zicl.retrieve.build import FOLDER, VECTORS
 from zicl.retrieve.effort import Effort
+from zicl.retrieve.index import Index
 from zicl.retrieve.search import Found, Selection, search
+from zicl.spread.paths import IndexPlace
+from zicl.spread.same import check_versions, decisive
 
 # A query, how many are wanted, the marks of those that may be found (None: all), and how far to look.
 Asked = tuple[NDArray[np.float32], int, NDArray[np.uint8] | None, Effort]
 
 
-class Searcher:
-    """Searches the vectors between two numbers; of a mapped file only their pages are read."""
+@dataclass(frozen=True)
+class SameVectors:
+    """Reads an index' vectors on another machine, which must have the very same index and versions."""
 
-    def __init__(self, path: str, kind: str, first: int, last: int) -> None:
+    path: str
+    identity: str
+    versions: Mapping[str, str] = field(default_factory=decisive)
+
+    @classmethod
+    def of(cls, index: Index) -> SameVectors:
+        """Those of an index that is open here."""
+        return cls(IndexPlace.of(index).path, index.identity)
+
+    def __call__(self) -> Any:
+        """The vectors, mapped."""
+        check_versions(self.versions)
+        # Nothing is encoded here.
+        index = Index.open(self.path, offline=True)
+        if index.identity != self.identity:
+            raise ClusterError(
+                f"{self.path} is another corpus or index on a machine of the cluster",
+                hint="the same files have to be on all of them",
+            )
+        return vectors.read(index.manifest["kind"], index.corpus.path / FOLDER / VECTORS)
+
+
+class Searcher:
+    """Searches the vectors between two numbers; of a mapped file only their pages are read where its kind allows."""
+
+    def __init__(self, read: Callable[[], Any], first: int, last: int) -> None:
         faiss.omp_set_num_threads(1)
-        self._index = vectors.read(kind, Path(path))
-        self._first, self._last = first, last
+        self._read, self._first, self._last = read, first, last
+
+    @cached_property
+    def _index(self) -> Any:
+        # With the first search, whose error reaches the command; one of a worker's start would not, in its own words.
+        return self._read()
 
     def search(self, asked: Asked) -> Found:
         """The nearest of its share."""

@@ -7,8 +7,10 @@ import pytest
 from tests.evaluate.conftest import make_experiment, write_task
 from tests.lm.http import server as fake
 from zicl.evaluate.cost import estimate
+from zicl.evaluate.manifest import manifest
 from zicl.evaluate.run import Runner, evaluate
 from zicl.evaluate.store import Results
+from zicl.evaluate.verify import verify
 from zicl.evaluate.world import World
 from zicl.exceptions import BudgetError, ConfigError
 from zicl.lm.hf import HFLanguageModel
@@ -70,3 +72,25 @@ def test_a_dry_run_asks_nothing_and_counts_what_would_be_sent(running, opened, i
     assert found.tokens_per_second is None
     evaluate(world, tmp_path / "remote")
     assert sum(found.tokens.values()) == remote.spent.tokens_in - before
+
+
+def test_rows_are_verified_by_asking_again(running, opened, index, tmp_path):
+    experiment = make_experiment(write_task(tmp_path, test=3), methods=["no-demos"], seeds=[13])
+    server = running(fake.VLLM)
+    experiment = experiment.model_copy(update={"lm": server.spec})
+    evaluate(World(experiment, lm=opened(server), index=index), tmp_path / "remote")
+    again = opened(server, recall=False)
+    before = again.spent.requests
+    checked = verify(World(experiment, lm=again, index=index), Results.open(tmp_path / "remote"))
+    assert all(row.agrees for row in checked)
+    # A server's numbers are not known to be float32.
+    assert {row.allowed for row in checked} == {0.25}
+    assert again.spent.remembered == 0
+    assert again.spent.requests > before
+
+
+def test_a_path_on_the_servers_machine_is_in_no_manifest(running, opened, index, tmp_path):
+    experiment = make_experiment(write_task(tmp_path, test=1), methods=["no-demos"], seeds=[13])
+    server = running(fake.VLLM)
+    named = experiment.model_copy(update={"lm": f"{server.spec.partition('#')[0]}#/home/ann/models/tiny"})
+    assert "home" not in json.dumps(manifest(World(named, lm=opened(server), index=index)))

@@ -6,6 +6,7 @@ import ipaddress
 import re
 import socket
 from dataclasses import dataclass
+from pathlib import PurePath
 from urllib.parse import unquote, urlsplit
 
 from zicl.exceptions import ConfigError
@@ -50,6 +51,16 @@ class Address:
             # The name is a convention only: what counts is where it leads.
             found = [ipaddress.ip_address(str(answer[4][0])) for answer in answers]
         return all(address.is_loopback for address in found)
+
+    @property
+    def shown(self) -> Address:
+        """As results name it: of a path on the server's machine only the last part says something to others.
+
+        >>> str(Address("http://127.0.0.1:8000/v1", "/home/ann/tiny.gguf").shown)
+        'http://127.0.0.1:8000/v1#tiny.gguf'
+        """
+        local = self.model.startswith(("/", ".", "~")) or "\\" in self.model
+        return Address(self.base, PurePath(self.model.replace("\\", "/")).name) if local else self
 
     def __str__(self) -> str:
         return f"{self.base}#{self.model}" if self.model else self.base

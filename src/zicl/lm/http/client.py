@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zicl._random import rng
 from zicl.exceptions import ConfigError, ModelError, ServerError
 from zicl.lm.http.address import Address
-from zicl.lm.http.retry import PASSING, PATIENCE, delay, retry_after
+from zicl.lm.http.retry import PATIENCE, delay, passing, retry_after
 from zicl.lm.http.secret import FALLBACK, VARIABLE, Secret
 from zicl.lm.http.settings import RemoteSettings
 from zicl.lm.http.spend import Meter
@@ -180,7 +180,7 @@ class Client:
         said = self._shown(_said(raw))
         message = f"{status}: {said}" if said else str(status)
         used_up = status == 429 and "insufficient_quota" in said
-        if status in PASSING and not used_up:
+        if passing(status) and not used_up:
             return _Fault(message, retry_after(headers.get("retry-after")), status)
         if status in (401, 403):
             state = "was not accepted" if self._secret else "is needed"

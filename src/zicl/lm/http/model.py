@@ -61,7 +61,7 @@ class RemoteLanguageModel:
         """The log-likelihood of each scored token, in the order asked."""
         plans = [self._plan(prompt) for prompt in prompts]
         readers = {question: reader for reader, plan in plans for question in plan.questions}
-        answers = self._answers.find(readers)
+        answers = self._answers.find(readers) if self._client.settings.recall else {}
         self._client.meter.remembered(len(answers))
         waiting = _Waiting(plans, answers, progress)
         todo, stop = [question for question in readers if question not in answers], Event()
@@ -85,8 +85,9 @@ class RemoteLanguageModel:
     def _ask(self, reader: Reader, question: Question, stop: Event) -> Numbers:
         with self._client.until(stop):
             numbers = reader.read(question)
-        # Here and not when all are there: an error of another question, or a stop, loses nothing.
-        self._answers.keep(question, numbers)
+        if self._client.settings.recall:
+            # Here and not when all are there: an error of another question, or a stop, loses nothing.
+            self._answers.keep(question, numbers)
         return numbers
 
     def _plan(self, prompt: Prompt) -> tuple[Reader, Plan]:

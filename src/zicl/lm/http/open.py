@@ -63,8 +63,7 @@ def _opened(
 ) -> RemoteLanguageModel:
     card = _model_card(client)
     model = str(card["id"])
-    # A server's name for a model may be a path on its machine, which says nothing to others.
-    shown = PurePath(model.replace("\\", "/")).name if model.startswith(("/", ".", "~")) or "\\" in model else model
+    shown = Address(client.address.base, model).shown
     tokenizer, compared = _tokenizer(client, model, settings, load_tokenizer)
     found = probe(client, model, tokenizer, compared=compared)
     who = f"{_FORMAT}|{client.address.base}|{model}|{identity(tokenizer)}"
@@ -73,9 +72,9 @@ def _opened(
         found,
         tokenizer,
         Answers(home() / "answers" / "remote.sqlite", f"{who}|{found.way}", found.probe),
-        name=str(Address(client.address.base, shown)),
+        name=str(shown),
         identity=hashlib.sha256(f"{model}|{found.way}|{identity(tokenizer)}".encode()).hexdigest(),
-        revision=f"{shown} by {found.way}",
+        revision=f"{shown.model} by {found.way}",
         context=settings.context or _context(card),
     )
 

@@ -8,8 +8,18 @@ from email.utils import parsedate_to_datetime
 _FIRST, _LONGEST = 0.5, 60.0
 # A server that asks for a longer pause than this is not waited for.
 PATIENCE = 600.0
-# Overload and passing faults. Any other refusal would be repeated as it is.
-PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+# Overload. Any other refusal would be repeated as it is, and so would two of a server's own faults: what it does not
+# know how to do.
+_BUSY, _UNABLE = frozenset({408, 409, 425, 429}), frozenset({501, 505})
+
+
+def passing(status: int) -> bool:
+    """Whether a request with this answer may succeed later.
+
+    >>> [status for status in (400, 429, 501, 503, 524) if passing(status)]
+    [429, 503, 524]
+    """
+    return status in _BUSY or (500 <= status < 600 and status not in _UNABLE)
 
 
 def delay(attempt: int, jitter: float, asked: float | None = None) -> float:

@@ -12,6 +12,7 @@ class RemoteSettings(BaseModel):
 
     ``tokenizer`` names the one prompts are written with (a catalog name, ``hf:ID``, a folder or ``gguf:FILE``); without
     it the server's own is asked. Prices are for a million tokens, in any currency, as is ``max_cost``, for one run.
+    Without ``recall`` answers of earlier runs are not used, and these are not kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -27,6 +28,7 @@ class RemoteSettings(BaseModel):
     price_in: float | None = Field(None, ge=0)
     price_out: float | None = Field(None, ge=0)
     max_cost: float | None = Field(None, gt=0)
+    recall: bool = True
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

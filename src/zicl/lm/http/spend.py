@@ -57,7 +57,7 @@ class Meter:
             if self._max is not None and so_far + price > self._max:
                 raise BudgetError(
                     f"the next request could pass the limit of {self._max:g}: {self._spent.cost or 0.0:.4f} is spent",
-                    hint="every answer so far is kept: the same command with a higher --max-cost goes on from here",
+                    hint="every answer so far is kept: the same command goes on, and may spend as much again",
                 )
             self._aside += price
         return price
