@@ -87,6 +87,20 @@ def test_an_index_that_is_searched_in_another_way_is_noticed(saved, tmp_path):
     assert load(path).index_.manifest["kind"] == "hnsw"
 
 
+def test_an_index_that_was_tuned_again_is_noticed_and_older_folders_are_read(saved, tmp_path):
+    _, path = saved
+    manifest = tmp_path / "raw.zicl" / "index" / "manifest.json"
+    tuned = {**json.loads(manifest.read_text()), "search": {"nprobe": 3}}
+    manifest.write_text(json.dumps(tuned))
+    with pytest.raises(CorpusError, match="built or tuned again"):
+        zicl.load(path, offline=True)
+    content = json.loads((path / "classifier.json").read_text())
+    for name in ("kind", "index"):
+        del content["corpus"][name]
+    (path / "classifier.json").write_text(json.dumps(content))
+    assert zicl.load(path, offline=True).index_.manifest["search"] == {"nprobe": 3}
+
+
 def test_a_corpus_that_lost_a_domain_is_noticed_and_a_part_in_memory_is_not_saved(tmp_path, lm_folder):
     from zicl.corpus.remove import remove_domains
     from zicl.retrieve.subset import subset

@@ -8,8 +8,8 @@ import pytest
 from tests.check.reports import LABELS, predictions
 from zicl.check.predictions import read_predictions
 from zicl.exceptions import TextError
+from zicl.output import Output
 from zicl.pair import join
-from zicl.rows import Output
 
 
 def columns(row):
@@ -73,6 +73,17 @@ def test_counted_labels_have_the_words_of_the_row(tmp_path):
     path.write_text(json.dumps(row | {"p:1": 0.45, "p:2": 0.55, "p:3": None}))
     (found,), _ = read_predictions(path, options_column="choices")
     assert found.choices == {"1": "rain", "2": "a stone"}
+    # Options that are numbers themselves: what counts is their place.
+    numbers = {"choices": ["2", "1"], "p:1": 0.45, "p:2": 0.55, "p:3": None}
+    (tmp_path / ".out.jsonl.zicl.json").write_text(
+        json.dumps({"settings": {"columns": ["text", None, "choices"], "labels": "count = 3\n"}, "bytes": 0})
+    )
+    path.write_text(json.dumps(row | numbers))
+    (found,), _ = read_predictions(path)
+    assert found.choices == {"1": "2", "2": "1"}
     path.write_text(json.dumps(row | {"predicted": "3", "p:1": 0.45, "p:2": 0.55, "p:3": None}))
     with pytest.raises(TextError, match=r"'3' is unknown\n.*are: 1, 2"):
         read_predictions(path, options_column="choices")
+    (tmp_path / ".out.jsonl.zicl.json").unlink()
+    with pytest.raises(TextError, match=r"not all labels have a share.*\n.*--options-column"):
+        read_predictions(path)

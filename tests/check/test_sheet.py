@@ -92,6 +92,45 @@ def test_pairs_and_a_rows_own_labels_are_shown(tmp_path):
     assert read_sheet(path) == sheet
     fill(path, a="2", b="No")
     assert {row.prediction.id: row.gold for row in read_sheet(path).rows} == {"a": "2", "b": "3"}
+    fill(path, a="2: PERHAPS")
+    assert {row.prediction.id: row.gold for row in read_sheet(path).rows} == {"a": "2", "b": "3"}
     fill(path, a="3")
     with pytest.raises(TextError, match=r"\(id a\): the label '3' .*\n.*one of: 1, 2;"):
+        read_sheet(path)
+
+
+def test_a_number_that_is_one_choice_and_the_words_of_another_is_refused(tmp_path):
+    path = tmp_path / "to_label.csv"
+    write_sheet(path, draw([Prediction("a", "Two and two?", "1", 0.5, {"1": "4", "2": "1"})], ("1", "2"), 1))
+    fill(path, a="1")
+    with pytest.raises(TextError, match=r"may be any of 1, 2\n.*1: 4 \| 2: 1"):
+        read_sheet(path)
+    fill(path, a="1: 4")
+    assert read_sheet(path).rows[0].gold == "1"
+
+
+def test_what_a_spreadsheet_takes_for_a_formula_is_guarded_and_known_again(tmp_path):
+    path = tmp_path / "to_label.csv"
+    texts = ["=1+1", " - Great product", "@anna thanks", "'tis a mere\rquote"]
+    drawn = [Prediction(f"{n}", text, "calm", 0.5) for n, text in enumerate(join(each, "-rain") for each in texts)]
+    write_sheet(path, draw(drawn, LABELS, 4))
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = {row["id"]: row for row in csv.DictReader(stream)}
+    assert [rows["0"]["text"], rows["1"]["second text"]] == ["'=1+1", "'-rain"]
+    # Ids that a program made the same: texts tell the rows apart.
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, rows["0"])
+        writer.writeheader()
+        writer.writerows({**row, "id": "1.2E+18", "gold": "foggy"} for row in rows.values())
+    assert {row.prediction.id: row.gold for row in read_sheet(path).rows} == dict.fromkeys("0123", "foggy")
+
+
+def test_a_text_under_the_id_of_another_is_refused(tmp_path):
+    path = tmp_path / "to_label.csv"
+    write_sheet(path, draw(predictions(2), LABELS, 2))
+    path.write_text("id,text,gold\nr0,Weather report number 1.,calm\n", encoding="utf-8")
+    with pytest.raises(TextError, match="the id 'r0' is that of another row"):
+        read_sheet(path)
+    path.write_text("id,text,gold\n" + "r0,Weather report number 0.,calm\n" * 2, encoding="utf-8")
+    with pytest.raises(TextError, match="the row 'r0' stands there twice"):
         read_sheet(path)

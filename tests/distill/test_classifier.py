@@ -105,6 +105,7 @@ def test_a_pair_is_one_text(index, lm):
     pairs = list(pairwise(SENTENCES))
     settings = {"method": "no-demos", "prompt": PromptSettings(template="pair")}
     found = distill(ZICLClassifier(index, ["yes", "no"], lm, **settings).fit(), pairs, sample=10, encoder=BagEncoder())
+    assert found.of_pairs
     joined = [" ".join(pair) for pair in pairs]
     assert found.predict_proba(pairs).tolist() == found.predict_proba(joined).tolist()
 

@@ -54,6 +54,9 @@ def test_from_texts_to_labels(run, options, texts, tmp_path, asked):
     assert code == 0, err
     assert json.loads(out)["predicted"] in LABELS.split(",")
     assert (tmp_path / "c" / "weights.safetensors").is_file()
+    code, _, err = run("classify", "-f", texts, "--pair-column", "text", "--with", target, "--offline")
+    assert code == 2
+    assert "distilled from single texts, and these are pairs" in err
 
 
 def test_json_says_how_well_it_repeats_the_model(run, options, texts, tmp_path):
@@ -155,11 +158,14 @@ def test_what_needs_a_language_model_says_so(run, options, texts, tmp_path):
         (["-f", "few.txt", "-o", "x.zicl-clf", "--labels", "a,b"], 2, "1 different texts were given"),
         (["-f", "rows.csv", "-o", "x.zicl-clf"], 2, "no labels were given"),
         (["-f", "rows.csv", "-o", "there"], 1, "exists already"),
+        (["-f", "rows.csv", "-o", "kept", "--overwrite"], 1, "is there and is no saved classifier"),
     ],
 )
 def test_errors_say_what_to_do_and_leave_nothing_behind(run, texts, tmp_path, monkeypatch, arguments, code, message):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "there").mkdir()
+    for name in ("there", "kept"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "kept" / "thesis.txt").write_text("Years of work.")
     (tmp_path / "few.txt").write_text("One text.\nOne text.\n")
     before = sorted(tmp_path.iterdir())
     found, out, err = run("distill", *arguments)

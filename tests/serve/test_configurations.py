@@ -5,12 +5,12 @@ import pytest
 from tests.serve.conftest import TEXTS, asked, same
 from zicl import Calibration, Retrieval, Scoring, ZICLClassifier
 from zicl.demos.labels import Label, Labels
-from zicl.exceptions import LabelError, ServerError
+from zicl.exceptions import LabelError, PromptError, ServerError, TokenizationError
 from zicl.serve import schema
 from zicl.serve.configurations import Configuration, Configurations
 from zicl.serve.engine import Engine
 from zicl.serve.limits import Limits
-from zicl.serve.problems import RefusedError
+from zicl.serve.problems import RefusedError, refusal
 
 PAPER = {"terrible": ("bad",), "great": ("good",)}
 
@@ -112,3 +112,13 @@ def test_only_what_is_wrong_with_a_configuration_itself_is_remembered(classifier
 
 def _raise(error):
     raise error
+
+
+def test_labels_that_tokens_cannot_spell_are_no_fault_of_a_text(classifier, monkeypatch):
+    found = Configurations(classifier, classifier.index)
+    monkeypatch.setattr(ZICLClassifier, "fit", lambda _: _raise(TokenizationError("the tokenizer of /home/x …")))
+    with pytest.raises(PromptError, match="cannot spell these labels") as caught:
+        found.get(Configuration(seed=5))
+    problem = refusal(caught.value).problem
+    assert problem.field is None
+    assert "/home" not in problem.model_dump_json()

@@ -118,9 +118,14 @@ def test_neighbours_matter_only_where_they_are_shown(index, lm):
 
 
 def test_texts_that_joined_the_corpus_are_searched_too(index, lm):
+    def similarity(retrieval, fitted):
+        classifier = ZICLClassifier(index, LABELS, lm, retrieval=retrieval).fit(fitted)
+        return by_name(suggest(classifier, strange, sample=5))["similarity to the corpus"].value
+
+    # Nothing of the corpus is like them, and each is like the others.
+    strange = [f"Zebras quarrel over quince marmalade, part {n}." for n in range(6)]
     joined = Retrieval(k=3, include_fit_texts=True)
-    found = by_name(suggest(ZICLClassifier(index, LABELS, lm, retrieval=joined).fit(TEXTS), TEXTS, sample=5))
-    assert found["similarity to the corpus"].value <= 1
+    assert similarity(joined, strange) > similarity(K, None) + 0.1
 
 
 def test_one_sentence_paragraphs_and_tight_limits_are_seen(tmp_path, lm):

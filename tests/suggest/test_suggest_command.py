@@ -89,3 +89,10 @@ def test_too_few_texts_are_an_error(run, options, tmp_path):
     code, out, err = run("suggest", "-f", tmp_path / "few.txt", *options)
     assert (code, out) == (2, "")
     assert "2 different texts were given" in err
+
+
+def test_pairs_have_signs_too(run, options, texts):
+    pairs = ["--text-column", "body", "--pair-column", "body", "--template", "pair"]
+    code, out, err = run("suggest", "-f", texts, *pairs, "--sample", 6, *options)
+    assert code == 0, err
+    assert "texts cut at the token limit" in out

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from zicl.exceptions import TextError
-from zicl.rows import Row, read_rows, row_name, written_columns
+from zicl.output import Written
+from zicl.rows import Row, read_rows, row_name
 
 _SHARE = "p:"
 
@@ -34,16 +35,23 @@ def read_predictions(
     options_column: str | None = None,
 ) -> tuple[list[Prediction], tuple[str, ...]]:
     """The predictions in an output and the labels, in their order; unnamed columns are those that were classified."""
-    written = written_columns(path)
+    written = Written.of(path)
     rows = read_rows(
         str(path),
         text_column=text_column or written.text,
-        id_column=id_column,
+        id_column=id_column or written.id,
         pair_column=pair_column or written.pair,
         options_column=options_column or written.options,
     )
     labels = _labels(rows[0].columns, path)
-    return [_prediction(row, labels, row_name(str(path), n)) for n, row in enumerate(rows, start=1)], labels
+    counted = written.counted
+    if not written.noted:
+        # Other words than the labels' names can only be what they count.
+        counted = not {option for row in rows for option in row.options} <= set(labels)
+    found = []
+    for number, row in enumerate(rows, start=1):
+        found.append(_prediction(row, labels, row_name(str(path), number), counted=counted))
+    return found, labels
 
 
 def cell(columns: Mapping[str, Any], name: str, where: str) -> Any:
@@ -62,9 +70,14 @@ def _labels(columns: Mapping[str, Any], path: Path) -> tuple[str, ...]:
     return labels
 
 
-def _prediction(row: Row, labels: Sequence[str], where: str) -> Prediction:
-    choices = _choices(row, labels)
+def _prediction(row: Row, labels: Sequence[str], where: str, *, counted: bool) -> Prediction:
+    choices = _choices(row, labels, counted=counted)
     own = tuple(choices) or tuple(labels)
+    if not choices and any(row.columns.get(_SHARE + label) in (None, "") for label in labels):
+        raise TextError(
+            f"{where}: not all labels have a share, as where a row has labels of its own",
+            hint="name the column that holds them: --options-column",
+        )
     predicted = str(cell(row.columns, "predicted", where) or "")
     if not predicted:
         # Left to a person (--review-below): what it would have been is what a better margin is found with.
@@ -76,11 +89,11 @@ def _prediction(row: Row, labels: Sequence[str], where: str) -> Prediction:
     return Prediction(row.id, row.text, predicted, _number(row.columns, "margin", where), choices)
 
 
-def _choices(row: Row, labels: Sequence[str]) -> dict[str, str]:
+def _choices(row: Row, labels: Sequence[str], *, counted: bool) -> dict[str, str]:
     """A row's options by label: some of the labels, or the words that the labels count."""
-    if set(row.options) <= set(labels):
-        return {label: label for label in labels if label in row.options}
-    return dict(zip(labels, row.options, strict=False))
+    if counted:
+        return dict(zip(labels, row.options, strict=False))
+    return {label: label for label in labels if label in row.options}
 
 
 def _number(columns: Mapping[str, Any], name: str, where: str) -> float:

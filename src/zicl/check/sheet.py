@@ -5,8 +5,7 @@ What zicl predicted is not in it, as it would sway who labels, but in ``.NAME.ke
 
 from __future__ import annotations
 
-import csv
-import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,11 +13,13 @@ from pathlib import Path
 from zicl._files import read_json, write_json, write_text
 from zicl.check.predictions import Prediction, cell
 from zicl.exceptions import StorageError, TextError, UsageError
-from zicl.pair import halves, plain
+from zicl.output import to_csv
+from zicl.pair import halves
 from zicl.rows import Row, read_rows, row_name
 
 # The columns that a sheet has only where rows are pairs, or have labels of their own.
 _SECOND, _CHOICES = "second text", "choices"
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 _AGAIN = "it was written beside the sheet, under its name: move or rename it as the sheet was, or draw the sheet again"
 
 
@@ -51,15 +52,12 @@ def write_sheet(path: Path, sheet: Sheet, *, overwrite: bool = False) -> None:
         raise UsageError(f"{path}: the sheet is a .csv file", hint="end its name in .csv")
     if path.exists() and not overwrite:
         _check_unlabelled(path)
-    buffer = io.StringIO()
-    extra = _extra(sheet.rows)
-    writer = csv.DictWriter(buffer, ["id", "text", *extra, "gold"], lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(map(_shown, sheet.rows))
+    columns = ["id", "text", *_extra(sheet.rows), "gold"]
+    shown = [{name: row[name] for name in columns} for row in map(_shown, sheet.rows)]
     # Were this stopped half way, a new sheet must not be read with the predictions of an old one.
     key_path(path).unlink(missing_ok=True)
     # With this mark, spreadsheet programs read the file as UTF-8.
-    write_text(path, "\ufeff" + buffer.getvalue())
+    write_text(path, "\ufeff" + to_csv(shown, columns))
     drawn = [{**asdict(row.prediction), "stratum": row.stratum, "weight": row.weight} for row in sheet.rows]
     write_json(key_path(path), {"labels": sheet.labels, "rows": drawn})
 
@@ -72,28 +70,42 @@ def read_sheet(path: Path) -> Sheet:
     drawn = _read_key(path)
     pair_column = _SECOND if _SECOND in _extra(drawn.rows) else None
     find, gold = _Finder(drawn), dict[str, str]()
-    for number, row in enumerate(read_rows(str(path), pair_column=pair_column), start=1):
+    # Spreadsheet programs may have made two ids the same: texts tell them apart.
+    for number, row in enumerate(read_rows(str(path), pair_column=pair_column, distinct=False), start=1):
         where = row_name(str(path), number)
         given = str(cell(row.columns, "gold", where) or "").strip()
         one = find(row, where)
+        if one.id in gold:
+            raise TextError(f"{where}: the row {one.id!r} stands there twice", hint="take one of them out")
         gold[one.id] = _label(given, one.choices or {name: name for name in drawn.labels}, f"{where} (id {one.id})")
     return Sheet(drawn.labels, tuple(replace(row, gold=gold.get(row.prediction.id, "")) for row in drawn.rows))
 
 
 def _label(given: str, choices: Mapping[str, str], where: str) -> str:
-    """The label that was filled in, by its name or its words; none is none."""
+    """The label that was filled in, by its name, its words or both as the sheet has them; none is none."""
     if not given:
         return ""
-    exact = {**{words: name for name, words in choices.items()}, **{name: name for name in choices}}
-    if given in exact:
-        return exact[given]
-    like = {name for written, name in exact.items() if written.casefold() == given.casefold()}
-    if len(like) != 1:
-        raise TextError(
-            f"{where}: the label {given!r} in column 'gold' is unknown",
-            hint=f"expected one of: {', '.join(choices)}; or leave it empty",
-        )
-    return like.pop()
+    for same in (str, str.casefold):
+        found = {
+            name
+            for name, words in choices.items()
+            if same(given) in (same(name), same(words), same(_choice(name, words)))
+        }
+        if len(found) == 1:
+            return found.pop()
+        if found:
+            raise TextError(
+                f"{where}: {given!r} in column 'gold' may be any of {', '.join(sorted(found))}",
+                hint="write it as the sheet has it: " + " | ".join(_choice(*one) for one in choices.items()),
+            )
+    raise TextError(
+        f"{where}: the label {given!r} in column 'gold' is unknown",
+        hint=f"expected one of: {', '.join(choices)}; or leave it empty",
+    )
+
+
+def _choice(name: str, words: str) -> str:
+    return name if name == words else f"{name}: {words}"
 
 
 def _extra(rows: Sequence[SheetRow]) -> list[str]:
@@ -105,14 +117,19 @@ def _extra(rows: Sequence[SheetRow]) -> list[str]:
 def _shown(row: SheetRow) -> dict[str, str]:
     """What who labels a row gets to see."""
     text, *second = halves(row.prediction.text)
-    choices = (name if name == words else f"{name}: {words}" for name, words in row.prediction.choices.items())
+    choices = " | ".join(_choice(*one) for one in row.prediction.choices.items())
     return {
         "id": row.prediction.id,
-        "text": text,
-        _SECOND: "".join(second),
-        _CHOICES: " | ".join(choices),
+        "text": _guarded(text),
+        _SECOND: _guarded("".join(second)),
+        _CHOICES: _guarded(choices),
         "gold": row.gold,
     }
+
+
+def _guarded(text: str) -> str:
+    """A text that a spreadsheet program would take for a formula, with an apostrophe before it."""
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def _read_key(path: Path) -> Sheet:
@@ -145,19 +162,20 @@ class _Finder:
             self._texts.setdefault(_plain(row.prediction.text), []).append(row.prediction)
 
     def __call__(self, row: Row, where: str) -> Prediction:
-        if row.id in self._ids:
-            return self._ids[row.id]
-        like = self._texts.get(_plain(row.text), [])
-        if len(like) != 1:
-            raise TextError(
-                f"{where}: the id {row.id!r} is none of those that were drawn",
-                hint="leave the columns id and text as zicl wrote them",
-            )
-        return like[0]
+        named, like = self._ids.get(row.id), self._texts.get(_plain(row.text), [])
+        if named is not None and (named in like or not like):
+            return named
+        if len(like) == 1 and named is None:
+            return like[0]
+        raise TextError(
+            f"{where}: the id {row.id!r} is "
+            + ("none of those that were drawn" if named is None else "that of another row with another text"),
+            hint="leave the columns id and text as zicl wrote them",
+        )
 
 
 def _plain(text: str) -> str:
-    return " ".join(plain(text).split())
+    return " ".join(" ".join(half.split()).removeprefix("'") for half in halves(text))
 
 
 def _check_unlabelled(path: Path) -> None:

@@ -32,7 +32,7 @@ def sample(
     rows: Annotated[int, typer.Option(min=1, help="How many rows to label.")] = 100,
     seed: Annotated[int, typer.Option(help="Decides which rows.")] = 0,
     text_column: Annotated[str | None, typer.Option(help="The column that holds the text. [as classified]")] = None,
-    id_column: Annotated[str | None, typer.Option(help="The column that names a row. [id]")] = None,
+    id_column: Annotated[str | None, typer.Option(help="The column that names a row. [as classified]")] = None,
     pair_column: Annotated[
         str | None, typer.Option(help="The column that holds the second text of a pair. [as classified]")
     ] = None,
@@ -45,6 +45,7 @@ def sample(
     from zicl.check.predictions import read_predictions
     from zicl.check.sample import draw
     from zicl.check.sheet import key_path, write_sheet
+    from zicl.output import note_path
 
     if sheet.resolve() == output.resolve():
         raise UsageError(f"{sheet} is the output itself", hint="choose another file with -o")
@@ -54,6 +55,9 @@ def sample(
     drawn = draw(predictions, labels, rows, seed)
     write_sheet(sheet, drawn, overwrite=overwrite)
     say(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
+    if not note_path(output).is_file():
+        say(f"which columns were classified is not known, as {note_path(output).name} is not beside {output.name}:")
+        say("they are text and id, unless --text-column, --pair-column, --options-column, --id-column say otherwise")
     say(f"what zicl predicted is not in it, so as not to sway you, but in {key_path(sheet)}: keep the two together")
     say(f"fill in its column 'gold', then: zicl check score {sheet}")
 

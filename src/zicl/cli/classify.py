@@ -26,15 +26,16 @@ from zicl.cli._spread import (
     cluster,
 )
 from zicl.exceptions import UsageError
-from zicl.pair import plain
+from zicl.pair import SEPARATOR, plain
 
 if TYPE_CHECKING:
     from zicl._progress import Report
     from zicl.classify import ZICLClassifier
     from zicl.distill.answer import Answer
     from zicl.distill.classifier import DistilledClassifier
+    from zicl.output import Output
     from zicl.results import Result
-    from zicl.rows import Output, Row
+    from zicl.rows import Row
     from zicl.spread.cluster import Cluster
     from zicl.spread.pool import Pool
 
@@ -79,7 +80,7 @@ def classify(
     json_output: JsonOption = False,
 ) -> None:
     """Label texts; the most likely label, all probabilities, and what was least certain."""
-    from zicl.rows import Output
+    from zicl.output import Output
 
     check_unused(on, workers=workers, searchers=searchers)
     columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
@@ -106,7 +107,8 @@ def classify(
         if output is not None:
             names = list(dict.fromkeys(name for row in rows for name in row.columns)) + added
             settings = {**_settings(classifier, review_below), "columns": [text_column, pair_column, options_column]}
-            own_id, own_texts = id_column or "id", [text_column if file else "text", *filter(None, [pair_column])]
+            own_id = id_column or "id"
+            own_texts = [text_column if file else "text", *filter(None, [pair_column, options_column])]
             target = _say_done(
                 Output(output, settings, names, id_column=own_id, text_columns=own_texts, overwrite=overwrite)
             )
@@ -140,7 +142,7 @@ def _say_done(target: Output) -> Output:
     return target
 
 
-def _rows(texts: list[str] | None, file: str | None, text_column: str, columns: Mapping[str, str | None]) -> list[Row]:
+def _rows(texts: list[str] | None, file: str | None, text_column: str, columns: Mapping[str, Any]) -> list[Row]:
     from zicl.rows import Row, read_rows
     from zicl.texts import check_text
 
@@ -149,6 +151,11 @@ def _rows(texts: list[str] | None, file: str | None, text_column: str, columns: 
     if file is not None:
         return read_rows(file, text_column=text_column, **columns)
     if texts and texts != ["-"]:
+        if named := [name for name, column in columns.items() if column is not None]:
+            raise UsageError(
+                f"--{named[0].replace('_', '-')} names a column, and the texts come from no file",
+                hint="leave it out, or put the texts into a file: --file texts.csv",
+            )
         return [
             Row(str(n), check_text(text, f"text {n}"), {"id": str(n), "text": text})
             for n, text in enumerate(texts, start=1)
@@ -177,6 +184,14 @@ def _check(
     if unused and not _has_lm(classifier):
         raise UsageError(
             f"{unused[0]}: a distilled classifier has one set of labels and no language model", hint="leave it out"
+        )
+    if not _has_lm(classifier) and classifier.of_pairs not in (None, SEPARATOR in rows[0].text):
+        raise UsageError(
+            "the classifier was distilled from "
+            + ("pairs, and these are single texts" if classifier.of_pairs else "single texts, and these are pairs"),
+            hint="name the second text's column with --pair-column"
+            if classifier.of_pairs
+            else "leave out --pair-column",
         )
     clash = sorted({name for row in rows for name in row.columns} & set(added))
     if clash:
@@ -233,7 +248,7 @@ def _run(
     *,
     json_output: bool,
 ) -> Iterator[Line]:
-    from zicl.rows import to_json
+    from zicl.output import to_json
 
     size = _CHUNK if _has_lm(classifier) else _CHUNK_DISTILLED
     starts = range(0, len(rows), size)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zicl._files import check_own
+from zicl._folder import CLASSIFIER
 from zicl.cli._options import Choice, JsonOption, takes
 from zicl.cli._progress import bars, pace, say
 from zicl.exceptions import StorageError
@@ -44,6 +46,7 @@ def distill(
     """Teach a small classifier to answer as the language model does, at the speed of the encoder alone."""
     if output.exists() and not overwrite:
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
+    check_own(output, CLASSIFIER, "saved classifier")
     from zicl.rows import read_rows
 
     rows = read_rows(file, text_column=text_column, id_column=id_column, pair_column=pair_column)
@@ -55,7 +58,7 @@ def distill(
     say(f"{len(texts):,} rows, {distinct:,} different texts; the language model is asked about {asked:,} of them")
     with bars() as report:
         report("loading the models", 0, None)
-        teacher = choice.classifier(lambda: texts, report)
+        teacher = choice.classifier(lambda: texts, report, {"text_column": text_column, "pair_column": pair_column})
         made = distill_to(
             output,
             teacher,

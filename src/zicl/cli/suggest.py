@@ -30,13 +30,14 @@ def suggest(
         str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
     ],
     text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
+    pair_column: Annotated[str | None, typer.Option(help="The column that holds the second text of a pair.")] = None,
     sample: Annotated[int, typer.Option(min=5, help="How many texts are looked at, four times each.")] = 40,
     json_output: JsonOption = False,
 ) -> None:
     """Look at unlabelled texts, corpus and labels: signs of trouble, and the options that address them."""
     from zicl.rows import read_rows
 
-    texts = [row.text for row in read_rows(file, text_column=text_column)]
+    texts = [row.text for row in read_rows(file, text_column=text_column, pair_column=pair_column)]
     # Slow to import: a file that cannot be read is found before.
     from zicl.suggest.run import suggest as find
 
@@ -44,7 +45,8 @@ def suggest(
     say("signs are read off plain scores: no calibration, one inference and one draw of labels at a time")
     with bars() as report:
         report("loading the models", 0, None)
-        classifier = _plain(choice).classifier(lambda: texts, report)
+        columns = {"text_column": text_column, "pair_column": pair_column}
+        classifier = _plain(choice).classifier(lambda: texts, report, columns)
         found = find(classifier, texts, sample=sample, report=report)
     if json_output:
         typer.echo(json.dumps({**asdict(found), "note": _NOTE}, ensure_ascii=False))

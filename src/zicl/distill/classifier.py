@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from zicl._estimator import TextClassifier
 from zicl.calibrate.scores import Scores, log_softmax
 from zicl.demos.labels import Labels
+from zicl.demos.template import Template, get_template
 from zicl.distill.answer import Answer
 from zicl.distill.embed import embedded
 from zicl.distill.linear import Linear
@@ -62,6 +63,17 @@ class DistilledClassifier(TextClassifier):
         self.labels_ = self.labels
         self.classes_ = np.array(sorted(self.labels.names), dtype=object)
         return self
+
+    @property
+    def of_pairs(self) -> bool | None:
+        """Whether it learned from pairs of texts; None where it is not known what it was distilled from."""
+        if self.origin is None:
+            return None
+        template = self.origin.teacher["prompt"]["template"]
+        if template == "auto":
+            # It picks templates of single texts.
+            return False
+        return (get_template(template) if isinstance(template, str) else Template(*template)).two_fields
 
     def classify(self, X: Iterable[str], progress: Progress | None = None) -> list[Answer]:
         """Labels with probabilities and margins, in the order of ``X``."""

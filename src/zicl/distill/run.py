@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from zicl._files import locked
+from zicl._files import check_own, locked
+from zicl._folder import CLASSIFIER
 from zicl._progress import Report, silent
 from zicl._random import rng
 from zicl.artefact import depends_on
@@ -93,6 +94,7 @@ def distill_to(
     """The same, saved to a folder. A run that was killed goes on with what it left in ``NAME.partial`` beside it."""
     if output.exists() and not overwrite:
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
+    check_own(output, CLASSIFIER, "saved classifier")
     # Before the folder to work in is made: a wrong call leaves nothing behind.
     texts = _checked(teacher, texts, sample, held_out)
     work = output.with_name(output.name + ".partial")

@@ -16,7 +16,7 @@ from zicl.artefact import depends_on
 from zicl.calibrate.scores import Scores
 from zicl.classify import ZICLClassifier
 from zicl.exceptions import UsageError
-from zicl.rows import Output
+from zicl.output import Output
 
 STAGE = "asking the language model"
 _FILE = "answers.jsonl"

@@ -13,7 +13,7 @@ from zicl.config import Calibration, PromptSettings, get_method
 from zicl.demos.labels import Label, Labels
 from zicl.demos.template import TEMPLATES
 from zicl.ensemble import Ensemble
-from zicl.exceptions import PromptError, RetrievalError, UsageError
+from zicl.exceptions import PromptError, RetrievalError, TokenizationError, UsageError
 from zicl.priors import learns_priors
 from zicl.retrieve.index import Index
 from zicl.serve import schema
@@ -96,6 +96,9 @@ class Configurations:
             try:
                 made = self._made(configuration).fit()
                 found = Configured(made.ensemble_, told(made))
+            except TokenizationError as error:
+                # Of labels or a template: no other text would do better.
+                found = PromptError("the model's tokens cannot spell these labels or this template", hint=error.hint)
             except _WRONG as error:
                 found = error
             self._kept.put(configuration, found)

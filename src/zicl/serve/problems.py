@@ -77,6 +77,9 @@ _SYNONYM_HINT = (
 )
 
 
+_UNSPELLED = "the model's tokens do not give this text back as it is"
+
+
 class RefusedError(Exception):
     """A request that is answered with a problem document."""
 
@@ -132,7 +135,9 @@ def refusal(error: Exception) -> RefusedError:
     for kind, (field, expected) in _ABOUT.items():
         if isinstance(error, kind):
             hint = _SYNONYM_HINT if isinstance(error, SynonymError) else error.hint
-            return RefusedError(INVALID, error.message, expected=expected, hint=hint, field=field)
+            # The error's own words name the tokenizer, which may be a path.
+            detail = _UNSPELLED if isinstance(error, TokenizationError) else error.message
+            return RefusedError(INVALID, detail, expected=expected, hint=hint, field=field)
     if isinstance(error, ZICLError):
         _LOG.error("a request could not be answered: %s", error)
         detail = "a model, the corpus or a word list cannot be used at the moment"
