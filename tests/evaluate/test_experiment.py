@@ -60,6 +60,8 @@ def test_a_method_of_ones_own(tmp_path):
         ('[define.x]\nlabels = "gold"', "gold labels need demos = 'train'"),
         ('[define.x]\ndemos = "train"', "training examples have no neighbours"),
         ("tasks = [", "is not TOML"),
+        ('task_file = ["a.toml", "b.toml"]', "task_file"),
+        ('data = "data/"', "data: "),
         ('[data]\nsst2 = "x.csv"', "did you mean 'SST2'?"),
         ("seeds = [13, 13]", "each once"),
         ("seeds = [4294967296]", "from 0 to 2147483647"),
@@ -73,7 +75,7 @@ def test_what_is_wrong_is_named(tmp_path, text, message):
     path = tmp_path / "e.toml"
     path.write_text(text)
     with pytest.raises(ZICLError, match=re.escape(message)):
-        read_experiment(path, {"corpus": "c"})
+        read_experiment(path, {"corpus": "c", "data": {"SST2": "x.csv"}})
 
 
 def test_a_wrong_key_of_a_recipe_is_named_alone(tmp_path):

@@ -144,6 +144,16 @@ def test_another_configuration_of_a_cell_is_refused(world, lm, index, tmp_path) 
         evaluate(other, tmp_path / "r")
 
 
+def test_another_seed_under_another_configuration_is_refused(world, lm, index, tmp_path) -> None:
+    evaluate(world, tmp_path / "r")
+    other = make_experiment(world.experiment.task_file, k=3, seeds=[7])
+    assert not set(other.seeds) & set(world.experiment.seeds)
+    with pytest.raises(ConfigError, match="k was 4, is 3"):
+        evaluate(World(other, lm=lm, index=index), tmp_path / "r")
+    more = make_experiment(world.experiment.task_file, seeds=[7])
+    assert evaluate(World(more, lm=lm, index=index), tmp_path / "r").computed
+
+
 def test_other_data_is_refused(world, lm, index, tmp_path) -> None:
     evaluate(world, tmp_path / "r")
     (tmp_path / "other").mkdir()

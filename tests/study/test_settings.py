@@ -96,6 +96,8 @@ def test_wrong_keys_and_options_are_named(tmp_path):
         ("heads", {"controls": ["nave"]}, "unknown method of the study of heads 'nave'"),
         ("heads", {"swept": ["no-demos"]}, "unknown method of the study of heads"),
         ("corpus-size", {"shares": [1, 2]}, "shares"),
+        ("corpus-size", {"shares": [1, 0.1, 0.1]}, "shares names something twice"),
+        ("format", {"k": [1, 4, 4]}, "k names something twice"),
     ],
 )
 def test_impossible_options_are_found_before_anything_is_loaded(name, options, message):

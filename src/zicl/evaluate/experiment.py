@@ -137,8 +137,13 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
         table = read_toml(path, ConfigError, missing=missing, form=form)
         resolve_paths(table, path.parent)
     for name, value in options.items():
-        table[name] = {**table.get(name, {}), **value} if isinstance(value, dict) else value
-    if table.get("task_file") and "tasks" not in table:
+        before = table.get(name, {})
+        if not isinstance(value, dict):
+            table[name] = value
+        elif isinstance(before, dict):
+            # What should be a table in the file and is none stays, and is refused below.
+            table[name] = {**before, **value}
+    if isinstance(table.get("task_file"), str) and table["task_file"] and "tasks" not in table:
         table["tasks"] = list(read_tasks(Path(table["task_file"])))
     try:
         return Experiment(**table)

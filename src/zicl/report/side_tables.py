@@ -15,7 +15,8 @@ _AVERAGE = "All tasks"
 _HOW = (
     "95 % intervals from 2,000 paired draws of examples and seeds; one or two seeds say little about the spread over "
     "seeds. Bold: p < 0.05 after Holm's correction over all differences of this report; p is the share of draws beyond "
-    "zero, or the normal tail where there are hardly any, and never below the sign test's for the examples that differ."
+    "zero, or the normal tail where there are hardly any, and never below what the examples that differ could say if "
+    "all of them were for one side."
 )
 _CLAIMS = (
     "Lower is better. Log-likelihood in nats; the Brier score is summed over labels, from 0 to 2; the expected "

@@ -50,7 +50,7 @@ def _findings(_: Options, outcome: Outcome) -> list[str]:
         far, near = outcome.compare(block, _FAR), outcome.compare(block, _NEAR)
         more = outcome.compare(block, minus(_NEAR, _FAR))
         said.append(
-            f"{block.inference}: gold minus random labels is {points(far)} for random demonstrations and "
+            f"{outcome.name(block)}: gold minus random labels is {points(far)} for random demonstrations and "
             f"{points(near)} for nearest ones, a gap wider by {points(more)} ({outcome.size(block, _ICL)})."
         )
         rates = {kind: outcome.compare(block, {name: 1}, measure=copied) for kind, name in _SAME.items()}
@@ -58,7 +58,7 @@ def _findings(_: Options, outcome: Outcome) -> list[str]:
         # Terms that weigh nothing keep it to the seeds of the others.
         without = outcome.compare(block, {"icl-gold": 1, **dict.fromkeys(_SAME.values(), 0.0)})
         said.append(
-            f"{block.inference}: with the input itself among the demonstrations, its label there is predicted in "
+            f"{outcome.name(block)}: with the input itself among the demonstrations, its label there is predicted in "
             f"{per_cent(total)}: {per_cent(rates['correct'])} where it is correct, {per_cent(rates['incorrect'])} "
             f"where it is not ({outcome.size(block, list(_SAME.values()))}). Without it ICL-gold predicts the correct "
             f"label in {per_cent(without)}."

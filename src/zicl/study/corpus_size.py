@@ -60,12 +60,13 @@ def _findings(options: SizeOptions, outcome: Outcome) -> list[str]:
         least, most = there[0], there[-1]
         pair = [_name(most), _name(least)]
         said.append(
-            f"{block.inference}: Z-ICL with {most:g} of the corpus minus Z-ICL with {least:g} of it is "
+            f"{outcome.name(block)}: Z-ICL with {most:g} of the corpus minus Z-ICL with {least:g} of it is "
             f"{points(outcome.compare(block, {pair[0]: 1, pair[1]: -1}))} ({outcome.size(block, pair)})."
         )
         said.append(
-            f"{block.inference}: against no-demos it is {points(outcome.compare(block, {pair[0]: 1, 'no-demos': -1}))} "
-            f"with {most:g} and {points(outcome.compare(block, {pair[1]: 1, 'no-demos': -1}))} with {least:g}."
+            f"{outcome.name(block)}: against no-demos it is "
+            f"{points(outcome.compare(block, {pair[0]: 1, 'no-demos': -1}))} with {most:g} and "
+            f"{points(outcome.compare(block, {pair[1]: 1, 'no-demos': -1}))} with {least:g}."
         )
     return said
 

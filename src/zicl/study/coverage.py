@@ -47,13 +47,13 @@ def _findings(options: CoverageOptions, outcome: Outcome) -> list[str]:
     for block in outcome.blocks:
         names = ", ".join(options.domains)
         said.append(
-            f"{block.inference}: Z-ICL with {names} in the corpus minus without is "
+            f"{outcome.name(block)}: Z-ICL with {names} in the corpus minus without is "
             f"{points(outcome.compare(block, {'z-icl': 1, _WITHOUT: -1}))} "
             f"({outcome.size(block, ['z-icl', _WITHOUT])})."
         )
         before, after = (outcome.compare(block, {name: 1, "no-demos": -1}) for name in (_WITHOUT, "z-icl"))
         said.append(
-            f"{block.inference}: against no-demos it is {points(before)} without and {points(after)} with {names}."
+            f"{outcome.name(block)}: against no-demos it is {points(before)} without and {points(after)} with {names}."
         )
     return said
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zicl.evaluate.methods import METHODS, Inference, Method
 from zicl.study.figure import Drawn, Figure
@@ -30,6 +30,14 @@ class Options(BaseModel):
     """What can be set of a study beside its experiments; one without options has these."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, tuple) and len(set(value)) < len(value):
+                raise ValueError(f"{name} names something twice: {', '.join(map(str, value))}")
+        return self
 
 
 class Setup(Protocol):

@@ -62,15 +62,18 @@ def _findings(options: FormatOptions, outcome: Outcome) -> list[str]:
             pairs = {f"z-icl-k{k}": 1 / len(both) for k in both} | {f"inputs-only-k{k}": -1 / len(both) for k in both}
             shown = ", ".join(str(k) for k in sorted(both))
             said.append(
-                f"{block.inference}: Z-ICL minus inputs only is {points(outcome.compare(block, pairs))} over "
+                f"{outcome.name(block)}: Z-ICL minus inputs only is {points(outcome.compare(block, pairs))} over "
                 f"k = {shown} ({outcome.size(block, list(pairs))})."
             )
         least, most = (f"z-icl-k{k}" for k in (min(options.k), max(options.k)))
         every = {f"z-icl-k{k}": 1 / len(options.k) for k in options.k}
         gold = {f"icl-gold-k{k}": -1 / len(options.k) for k in options.k}
+        grown = ""
+        if most != least:
+            change = points(outcome.compare(block, {most: 1, least: -1}))
+            grown = f"with k = {max(options.k)} minus k = {min(options.k)} is {change}; over all k it "
         said.append(
-            f"{block.inference}: Z-ICL with k = {max(options.k)} minus k = {min(options.k)} is "
-            f"{points(outcome.compare(block, {most: 1, least: -1}) if most != least else None)}; over all k it is "
+            f"{outcome.name(block)}: Z-ICL {grown}is "
             f"{points(outcome.compare(block, every | {'no-demos': -1}))} against no-demos and "
             f"{points(outcome.compare(block, every | gold))} against ICL-gold "
             f"({outcome.size(block, [*every, *gold])})."

@@ -34,15 +34,14 @@ def _findings(_: Options, outcome: Outcome) -> list[str]:
         gaps = {way: {arm_name(way, "synonyms"): 1.0, arm_name(way, "original"): -1.0} for way in _WAYS}
         each = [f"{points(outcome.compare(block, gap))} for {RETRIEVALS[way].lower()}" for way, gap in gaps.items()]
         every = [arm_name(way, words) for way in _WAYS for words in WORDS]
-        said.append(
-            f"{block.inference}: synonyms minus original labels is {', '.join(each)} ({outcome.size(block, every)})."
-        )
+        size = outcome.size(block, every)
+        said.append(f"{outcome.name(block)}: synonyms minus original labels is {', '.join(each)} ({size}).")
         mean = {words: {arm_name(way, words): 1 / 3 for way in _WAYS} for words in WORDS}
         random = outcome.compare(block, minus(mean["random-words"], mean["original"]))
         meaning = outcome.compare(block, minus(mean["synonyms"], mean["random-words"]))
         larger = outcome.compare(block, minus(gaps["nearest"], gaps["physical"]))
         said.append(
-            f"{block.inference}: over the three ways random words minus original labels is {points(random)}, and "
+            f"{outcome.name(block)}: over the three ways random words minus original labels is {points(random)}, and "
             f"synonyms minus random words {points(meaning)}; the gain of synonyms is larger for nearest than for "
             f"physical neighbour by {points(larger)}."
         )

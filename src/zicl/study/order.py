@@ -12,7 +12,7 @@ from zicl.report.cells import Block
 from zicl.study.arms import arm, changed, look
 from zicl.study.declare import Arms, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Figure, Panel, Point, Series
-from zicl.study.outcome import Outcome, named, points
+from zicl.study.outcome import Outcome, points
 from zicl.study.variance import Spreads, spreads
 
 _ORDERS = {"nearest-last": "nearest last", "nearest-first": "nearest first", "shuffled": "shuffled"}
@@ -63,7 +63,7 @@ def _figures(options: OrderOptions, outcome: Outcome) -> list[Figure]:
         if found is not None:
             shown = (("labels", "icl-random", found.labels), ("sentences", "diverse", found.sentences))
             series = [Series(f"draws of {what}", look(like), (Point(what, value),)) for what, like, value in shown]
-            panels.append(Panel(named(block, outcome.blocks), tuple(series)))
+            panels.append(Panel(outcome.name(block), tuple(series)))
     return [
         Figure("order", "Where the nearest demonstrations stand", "", ACCURACY, outcome.panels(orders)),
         Figure("variance", "What the draws do to accuracy", "", "standard deviation, points", tuple(panels)),
@@ -84,15 +84,15 @@ def _findings(options: OrderOptions, outcome: Outcome) -> list[str]:
             mixed = outcome.compare(block, {_name(method, "shuffled"): 1, method: -1})
             each.append(f"{points(first)} nearest first and {points(mixed)} shuffled for {title}")
         size = outcome.size(block, [_name(method, order) for method in _METHODS for order in _ORDERS])
-        said.append(f"{block.inference}: against nearest last accuracy is {'; '.join(each)} ({size}).")
+        said.append(f"{outcome.name(block)}: against nearest last accuracy is {'; '.join(each)} ({size}).")
         found = _spreads(options, outcome, block)
         if found is None:
-            said.append(f"{block.inference}: what draws of sentences do needs two seeds at least.")
+            said.append(f"{outcome.name(block)}: what draws of sentences do needs two seeds at least.")
             continue
         said.append(
-            f"{block.inference}: the standard deviation of accuracy on a task is {_spread(found.labels)} over draws of "
-            f"labels for the same sentences and {_spread(found.sentences)} over draws of sentences with the same "
-            f"labels; the first is larger by {points(found.difference)} ({options.draws} draws of labels by a draw of "
+            f"{outcome.name(block)}: the standard deviation of accuracy on a task is {_spread(found.labels)} over "
+            f"draws of labels for the same sentences and {_spread(found.sentences)} over draws of sentences with the "
+            f"same labels; the first is larger by {points(found.difference)} ({options.draws} draws of labels by a draw of "
             f"sentences a seed; {outcome.size(block, _drawn(options))})."
         )
     return said

@@ -38,6 +38,12 @@ class Outcome:
         """The inferences (and templates) there are; each is a panel of a figure, and has findings of its own."""
         return [block for block in self.results.blocks if block.inference != NO_INFERENCE]
 
+    def name(self, block: Block) -> str:
+        """A block by what tells it from the others: its inference, and template and model where there are several."""
+        templates, models = ({getattr(each, what) for each in self.blocks} for what in ("template", "model"))
+        more = [f"template {block.template}"] * (len(templates) > 1) + [block.model] * (len(models) > 1)
+        return ", ".join([block.inference, *more])
+
     def has(self, block: Block, *methods: str) -> bool:
         """Whether there are rows of all these methods."""
         return all(any(cell.runs for cell in self.results.row(block, name).values()) for name in methods)
@@ -105,17 +111,11 @@ class Outcome:
     def panels(self, series: Callable[[Block], Sequence[Series]]) -> tuple[Panel, ...]:
         """A panel for each inference that has something to show."""
         made = [(block, tuple(each for each in series(block) if each.points)) for block in self.blocks]
-        return tuple(Panel(named(block, self.blocks), found) for block, found in made if found)
+        return tuple(Panel(self.name(block), found) for block, found in made if found)
 
 
 def _only(cell: Cell, seeds: Sequence[int | None]) -> Cell:
     return replace(cell, runs=tuple(run for run in cell.runs if run.seed in seeds or run.seed is None))
-
-
-def named(block: Block, among: Sequence[Block]) -> str:
-    """A block by what tells it from the others."""
-    several = len({other.template for other in among}) > 1
-    return f"{block.inference}, template {block.template}" if several else block.inference
 
 
 def minus(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:

@@ -74,12 +74,12 @@ def _findings(_: RetrievalOptions, outcome: Outcome) -> list[str]:
         nearest, diverse = arm_name("nearest", "synonyms"), arm_name("diverse", "synonyms")
         random = arm_name("domain-random", "synonyms")
         said.append(
-            f"{block.inference}: against nearest, physical neighbour is "
+            f"{outcome.name(block)}: against nearest, physical neighbour is "
             f"{points(_minus(outcome, block, 'z-icl', nearest))} and diverse nearest (K = 4,096) "
             f"{points(_minus(outcome, block, diverse, nearest))} ({outcome.size(block, [nearest, diverse, 'z-icl'])})."
         )
         said.append(
-            f"{block.inference}: against domain random, physical neighbour is "
+            f"{outcome.name(block)}: against domain random, physical neighbour is "
             f"{points(_minus(outcome, block, 'z-icl', random))}; diverse nearest with the paper's share of the corpus, "
             f"but at least 2 k sentences, is {points(_minus(outcome, block, _SHARE, diverse))} against K = 4,096."
         )

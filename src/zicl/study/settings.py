@@ -53,7 +53,7 @@ class Settings:
         parts = own.pop("parts", {})
         asked = merged(self.table, part.settings, own, parts.get(part.name, {}), self.given)
         tasks: tuple[str, ...] = study.tasks
-        if asked.get("task_file"):
+        if isinstance(asked.get("task_file"), str) and asked["task_file"]:
             tasks = tuple(read_tasks(Path(asked["task_file"])))
         usual = {"tasks": tasks, "inferences": study.inferences}
         try:

@@ -19,6 +19,15 @@ def test_results_and_studies_are_found_below_a_folder_once(evaluated):
     assert len(above.studies) == 1
 
 
+def test_studies_of_one_name_are_told_apart(tmp_path):
+    for model in ("small", "large"):
+        write_study(tmp_path / model / "studies" / "copying")
+    write_study(tmp_path / "small" / "studies" / "order", name="order")
+    found = find([tmp_path]).studies
+    assert [study.name for study in found] == ["copying (large/studies)", "copying (small/studies)", "order"]
+    assert len({study.id for study in found}) == 3
+
+
 def test_a_corpus_is_no_results_folder(evaluated):
     with pytest.raises(StorageError, match="no results and no study"):
         find([evaluated.index.corpus.path])

@@ -38,7 +38,7 @@ def make_page(found: Found, report: Report | None, texts: Texts, browsing: Brows
     metric: Metric = "accuracy" if report is None else report.metric
     behind = {study.id: _collected(study) for study in found.studies}
     sources = [] if report is None else [(RESULTS, found.results, report.results)]
-    sources += [(s.told.name, s.results, results) for s in found.studies if (results := behind[s.id]) is not None]
+    sources += [(s.name, s.results, results) for s in found.studies if (results := behind[s.id]) is not None]
     cells = sum(len(cell.runs) for _, _, results in sources for cell in results.cells.values())
     shown = [one for source in sources for one in answers(*source, limit(cells, browsing.predictions))]
     data = page_data(shown, texts, show=browsing.show_texts)
@@ -71,7 +71,7 @@ def _study_parts(studies: Sequence[Study], behind: dict[str, Results | None], me
         results = behind[study.id]
         numbers = "" if results is None else table_html(main_table(results, metric, paper=False), study.id)
         bodies.append(study_html(study, numbers))
-    return [Part("studies", "Studies", "\n".join(bodies), tuple((study.id, study.told.title) for study in studies))]
+    return [Part("studies", "Studies", "\n".join(bodies), tuple((study.id, study.title) for study in studies))]
 
 
 def _collected(study: Study) -> Results | None:
@@ -91,7 +91,7 @@ def _summary(found: Found, report: Report | None, shown: Sequence[Answers]) -> d
         facts["Methods"] = f"{len({key.method for key in results.cells})}"
         facts["Time"] = "; ".join(dict.fromkeys(time_taken(folder) for folder in found.results))
     if found.studies:
-        facts["Studies"] = ", ".join(study.told.name for study in found.studies)
+        facts["Studies"] = ", ".join(study.name for study in found.studies)
     facts["Predictions"] = f"{sum(own.total for own in shown):,}"
     if report is not None and report.results.missing:
         facts["Not finished"] = f"{report.results.missing:,} predictions are missing"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zicl.evaluate.store import MANIFEST, ROWS
@@ -36,7 +37,15 @@ def find(paths: Sequence[Path]) -> Found:
                 f"{path} holds no results and no study" if path.is_dir() else f"there is no {path}",
                 hint="give a folder that zicl evaluate or zicl study wrote, or one that holds such folders",
             )
-    return Found(tuple(results.values()), tuple(studies.values()))
+    return Found(tuple(results.values()), tuple(_told_apart(studies)))
+
+
+def _told_apart(studies: Mapping[Path, Study]) -> Iterator[Study]:
+    """Studies of one name, of two models perhaps, with the folders that they are in."""
+    for folder, study in studies.items():
+        alike = [other for other, its in studies.items() if its.told.name == study.told.name]
+        top = os.path.commonpath([other.parent for other in alike])
+        yield replace(study, within=os.path.relpath(folder.parent, top)) if len(alike) > 1 else study
 
 
 def _walk(path: Path) -> Iterator[Path]:

@@ -17,11 +17,23 @@ class Study:
     told: Told
     figures: tuple[Figure, ...]
     results: tuple[Path, ...]
+    # Where another study on the page has this name: the folder that tells them apart.
+    within: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name on the page."""
+        return f"{self.told.name} ({self.within})" if self.within else self.told.name
+
+    @property
+    def title(self) -> str:
+        """Its title on the page."""
+        return f"{self.told.title} ({self.within})" if self.within else self.told.title
 
     @property
     def id(self) -> str:
         """The name of its part of the page."""
-        return slug(f"study-{self.told.name}")
+        return slug(f"study-{self.name}")
 
 
 def read_study(folder: Path, results: tuple[Path, ...]) -> Study:
@@ -36,7 +48,7 @@ def study_html(study: Study, numbers: str) -> str:
     findings = "".join(f"<p>{escape(line)}</p>" for line in told.findings)
     parts = [
         f'<section class="study" id="{study.id}" aria-labelledby="{study.id}-title">',
-        f'<h3 id="{study.id}-title">{escape(told.title)}</h3>',
+        f'<h3 id="{study.id}-title">{escape(study.title)}</h3>',
         f'<p class="question">{escape(told.question)}</p>' if told.question else "",
         f'<div class="finding">{findings}</div>' if findings else "",
         f'<p class="paper"><span class="tag">The paper</span> {escape(told.paper)}</p>' if told.paper else "",

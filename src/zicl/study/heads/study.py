@@ -154,11 +154,13 @@ def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
         each = [f"{points(outcome.compare(block, gain))} for {_said(name)}" for name, gain in gains.items()]
         every = [*_ARMS, *(_silent(name, options.count) for name in _ARMS)]
         size = outcome.size(block, every)
-        said.append(f"{block.inference}: without {options.count} copying heads accuracy is {', '.join(each)} ({size}).")
+        said.append(
+            f"{outcome.name(block)}: without {options.count} copying heads accuracy is {', '.join(each)} ({size})."
+        )
         closest = outcome.compare(block, minus(gains["naive"], gains["z-icl"]))
         original = outcome.compare(block, minus(_mean(gains, "original"), _mean(gains, "synonyms")))
         said.append(
-            f"{block.inference}: the gain of {_said('naive')} is larger than that of {_said('z-icl')} by "
+            f"{outcome.name(block)}: the gain of {_said('naive')} is larger than that of {_said('z-icl')} by "
             f"{points(closest)}; over the three ways it is larger with original labels than with synonyms by "
             f"{points(original)}."
         )
@@ -171,7 +173,7 @@ def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
             against.append(f"{points(outcome.compare(block, weights))} for {_said(name)}")
         if against:
             said.append(
-                f"{block.inference}: against {options.draws} draws of random heads of the same layers that is "
+                f"{outcome.name(block)}: against {options.draws} draws of random heads of the same layers that is "
                 f"{', '.join(against)}."
             )
     return said
