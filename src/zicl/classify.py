@@ -253,7 +253,7 @@ class ZICLClassifier(TextClassifier):
     def order(self, texts: Sequence[str]) -> list[int]:
         """The order in which many texts are best classified in pieces: those that share demonstrations together."""
         check_is_fitted(self, "pipeline_")
-        clusters, index = self.pipeline_.clusters, self.index_
+        clusters, index, texts = self.pipeline_.clusters, self.index_, check_texts(texts)
         if clusters is None or index is None:
             return list(range(len(texts)))
         numbers = {text: number for number, text in enumerate(clusters.texts)}

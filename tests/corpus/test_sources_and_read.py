@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -130,6 +131,7 @@ def _read(path):
     ("name", "content", "message"),
     [
         ("a.csv", "id,text\n1,One lamp.\n2,Two, or three.\n", "a.csv, row 2 below the header: it has more cells"),
+        ("a.csv", "text,label\nA broken\nlamp,bad\n", "a.csv, row 1 below the header: it has fewer cells"),
         (
             "a.csv",
             'id,text\n1,"One lamp.\n2,Two lamps.\n',
@@ -177,6 +179,36 @@ def test_what_is_no_parquet_is_said(tmp_path):
     for read in (_read, lambda path: read_records(str(path))):
         with pytest.raises(TextError, match=r"a\.parquet is no whole Parquet file"):
             read(tmp_path / "a.parquet")
+
+
+def test_linked_folders_are_read_once_and_empty_paths_not_at_all(tmp_path):
+    for name in ("films", "data"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.txt").write_text("A lamp.")
+    (tmp_path / "data" / "linked").symlink_to(tmp_path / "films")
+    (tmp_path / "films" / "back").symlink_to(tmp_path / "data")
+    found = [Path(source.path).name for source in find_sources([str(tmp_path / "data")], {})]
+    assert found == ["data.txt", "films.txt"]
+    for empty in ("", " "):
+        with pytest.raises(TextError, match="a path is empty"):
+            find_sources([], {"films": [empty]})
+
+
+def test_utf_16_without_its_mark_is_said(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("A lamp.".encode("utf-16-le"))
+    with pytest.raises(TextError, match=r"not utf-16 text.*\n.*utf-16-le"):
+        list(Reader(find_sources([str(path)], {})[0], encoding="utf-16").lines_of_text())
+
+
+def test_long_windows_are_no_damage(tmp_path):
+    packer = zstandard.ZstdCompressor(
+        compression_params=zstandard.ZstdCompressionParameters(window_log=28, enable_ldm=True)
+    ).compressobj()
+    text = "".join(f"Lamp {n} of many.\n\n" for n in range(1000))
+    (tmp_path / "a.txt.zst").write_bytes(packer.compress(text.encode()) + packer.flush())
+    lines = Reader(find_sources([str(tmp_path / "a.txt.zst")], {})[0]).lines_of_text()
+    assert sum(line.startswith("Lamp") for line in lines) == 1000
 
 
 def test_corpora_in_a_folder_are_no_raw_text(tmp_path):

@@ -64,12 +64,13 @@ def test_the_pick_is_kept_and_used_and_nothing_else_changes(tmp_path, made):
 
 def test_searches_go_as_far_as_the_manifest_says(tmp_path, made):
     index = make_index(tmp_path / "c.zicl", domains=made, kind="ivf")
-    few, usual = (len(index._search("the soup", 64)) for _ in range(2))
-    assert few == usual == 64
     path = index.corpus.path / "index" / "manifest.json"
     every = index._vectors.nlist
     path.write_text(json.dumps({**index.manifest, "search": {"nprobe": every}}))
     hits = Index.open(index.corpus.path, encoder=BagEncoder())._search("the soup", 16)
+    path.write_text(json.dumps({**index.manifest, "search": {"nprobe": 1}}))
+    least = Index.open(index.corpus.path, encoder=BagEncoder())._search("the soup", 200)
+    assert [s for _, s in least] != pytest.approx([s for _, s in index._search("the soup", 200)], abs=1e-6)
     flat = make_index(tmp_path / "f.zicl", domains=made)
     assert [s for _, s in hits] == pytest.approx([s for _, s in flat._search("the soup", 16)], abs=1e-6)
 

@@ -21,7 +21,7 @@ def by_domain(entries: Sequence[str]) -> dict[str, list[str]]:
     domains: dict[str, list[str]] = {}
     for entry in entries:
         name, equals, path = entry.partition("=")
-        if not equals:
+        if not equals or not name.strip() or not path.strip():
             raise UsageError(f"--domain {entry!r}: expected NAME=PATH", hint="for example --domain imdb=imdb.jsonl.gz")
         domains.setdefault(name, []).append(path)
     return domains

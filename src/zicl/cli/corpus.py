@@ -72,7 +72,7 @@ def build(
         wanted = named(kind)
     sources = find_sources(paths or [], by_domain(domain or []), kind=kind_of_file)
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
-    corpus = None if overwrite or wanted is None else _unfinished(output, sources, options)
+    corpus = None if wanted is None else _unfinished(output, sources, options)
     check_unused(on, workers=workers)
     with bars() as report, nullcontext() if on is None else cluster(on, workers, threads) as found:
         # On a cluster too: the index is written here, and is the same at equal numbers of threads.

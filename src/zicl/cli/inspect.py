@@ -41,10 +41,16 @@ def prompt(
     json_output: JsonOption = False,
 ) -> None:
     """The exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
+    from zicl.texts import check_text
+
     with bars() as report:
         report("loading the models", 0, None)
         pipeline = choice.classifier().pipeline_
-        built = pipeline.prepare(text).prompt
+        if pipeline.labels.counted:
+            raise UsageError(
+                "the labels count options that every text has of its own", hint="name labels: --labels a,b"
+            )
+        built = pipeline.prepare(check_text(text, "the text")).prompt
     names = list(pipeline.labels.names)
     names += [f"{name}, input {number} without content" for number in range(1, built.probes + 1) for name in names]
     if json_output:

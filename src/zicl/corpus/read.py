@@ -126,6 +126,12 @@ class Reader:
                     f"{self.encoding.removesuffix('-sig')} text",
                     hint="convert the file (iconv -f latin1 -t utf-8), or name its encoding with --encoding",
                 ) from error
+            except UnicodeError as error:
+                # Of UTF-16 without its mark.
+                raise TextError(
+                    f"{self.source.name}, after line {read}: it is not {self.encoding} text ({error})",
+                    hint="name its encoding with --encoding: utf-16-le or utf-16-be, perhaps",
+                ) from error
             except (EOFError, gzip.BadGzipFile, zlib.error, _FrameError) as error:
                 raise TextError(
                     f"{self.source.name} is damaged after line {read}: {error}", hint="fetch or compress it again"
@@ -172,13 +178,16 @@ class Reader:
         name, _, split = self.source.path.removeprefix("hf:").partition(":")
         try:
             rows = datasets.load_dataset(name, split=split or "train", streaming=True)
+            # A stream: it may break at any row.
+            for number, row in enumerate(rows, start=1):
+                yield self._pick(row, number)
+        except TextError:
+            raise
         except (OSError, ValueError) as error:
             raise DownloadError(
                 f"the data set {name} ({split or 'train'}) could not be read: {error}",
                 hint="expected hf:OWNER/NAME or hf:OWNER/NAME:SPLIT, as the hub has them",
             ) from error
-        for number, row in enumerate(rows, start=1):
-            yield self._pick(row, number)
 
     def _pick(self, row: Any, number: int) -> str:
         if not isinstance(row, dict) or self.text_column not in row:
@@ -269,7 +278,9 @@ class _Frames:
     def __init__(self, raw: BinaryIO) -> None:
         import zstandard
 
-        self._raw, self._new, self._error = raw, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
+        # Large dumps are packed with windows (--long) that are refused by default, as if they were damaged.
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << zstandard.WINDOWLOG_MAX)
+        self._raw, self._new, self._error = raw, reader.decompressobj, zstandard.ZstdError
         self._frame: Any = None
         self._given, self._ready = b"", io.BytesIO()
 

@@ -78,10 +78,26 @@ def detect_format(name: str) -> str | None:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """What is in a folder and those in it, but nothing of corpora, whole or half built: they are no raw text."""
-    for place, inside, names in os.walk(folder):
-        inside[:] = [name for name in inside if not _is_corpus(Path(place) / name)]
+    """What is in a folder and those in it, but nothing of corpora, whole or half built: they are no raw text.
+
+    Linked folders count, each once; one that cannot be read is an error.
+    """
+    seen = {os.path.realpath(folder)}
+    for place, inside, names in os.walk(folder, onerror=_unreadable, followlinks=True):
+        kept = []
+        for name in sorted(inside):
+            real = os.path.realpath(Path(place) / name)
+            if real not in seen and not _is_corpus(Path(place) / name):
+                seen.add(real)
+                kept.append(name)
+        inside[:] = kept
         yield from (Path(place) / name for name in names)
+
+
+def _unreadable(error: OSError) -> None:
+    raise TextError(
+        f"the folder {error.filename} cannot be read: {error.strerror}", hint="check its permissions, or leave it out"
+    ) from error
 
 
 def _is_corpus(folder: Path) -> bool:
@@ -96,6 +112,9 @@ def _expand(path: str, domain: str, kind: str | None) -> list[Source]:
         return [Source("-", domain, kind or "txt")]
     if path.startswith("hf:"):
         return [Source(path, domain, "hf")]
+    if not path.strip():
+        # It would be the current folder.
+        raise TextError("a path is empty", hint="a variable that is not set? Name a file, or . for the current folder")
     place = Path(path)
     if place.is_dir():
         files = sorted(p for p in _below(place) if p.is_file() and (kind or detect_format(p.name)))

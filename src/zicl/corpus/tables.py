@@ -24,10 +24,13 @@ def table_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
     mark, file = "a tab" if delimiter == "\t" else "a comma", PurePath(name).name
     try:
         for number, row in enumerate(reader, start=1):
-            if None in row:
+            # How csv marks cells without a name, and names without a cell.
+            more, fewer = None in row, None in row.values()
+            if more or fewer:
                 raise TextError(
-                    f"{file}, row {number} below the header: it has more cells than the header has names",
-                    hint=f'put quotes around a text that holds {mark}: "one, two"',
+                    f"{file}, row {number} below the header: it has {'more' if more else 'fewer'} cells than the header "
+                    "has names",
+                    hint=f'put quotes around a text that holds {mark} or a line break: "one, two"',
                 )
             yield row
     except csv.Error as error:

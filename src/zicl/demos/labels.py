@@ -181,7 +181,11 @@ def make_label(entry: Mapping[str, Any], where: str) -> Label:
 
 
 def _listed(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Iterable):
+        raise LabelError(f"synonyms are {value!r}", hint="expected words: one, or a list of them, which may be empty")
+    return tuple(value)
 
 
 def _quoted(text: str) -> str:

@@ -69,6 +69,7 @@ class Filter:
         self._used = {_plain(part) for part in parts}
 
         self._near = query.text if query.near is None else query.near
+        self._own = set[int]()
 
     def hits(self) -> Iterator[Hit]:
         """The nearest sentences that are not the input itself."""
@@ -76,7 +77,10 @@ class Filter:
 
     def allows(self, row: int) -> bool:
         """Whether a row may be used, as a nearest sentence or as a demonstration."""
-        return not self._documents or self._index.sentence(row).document not in self._documents
+        if not self._documents or self._index.sentence(row).document not in self._documents:
+            return True
+        self._own.add(row)
+        return False
 
     def take(self, row: int) -> bool:
         """Whether a row may be shown; it then counts as shown, and no other with its text may be."""
@@ -85,6 +89,13 @@ class Filter:
             return False
         self._used.add(text)
         return True
+
+    def too_few(self, found: int, k: int, why: str, hint: str) -> RetrievalError:
+        """The error for fewer demonstrations than asked for, which may be for want of other documents."""
+        if self._own:
+            why += f"; {len(self._own)} sentences were left out, as they are of the document the text itself comes from"
+            hint += "; or build the corpus with --lines, if each line of a file is a text of its own"
+        return too_few(found, k, why, hint)
 
 
 def _plain(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
-from zicl.retrieve.base import Filter, Query, Retrieved, draw, too_few
+from zicl.retrieve.base import Filter, Query, Retrieved, draw
 from zicl.retrieve.index import Searchable
 
 
@@ -30,7 +30,7 @@ class Diverse:
             if keep.take(hits[number].row):
                 chosen.append(number)
         if len(chosen) < k:
-            raise too_few(
+            raise keep.too_few(
                 len(chosen),
                 k,
                 f"the pool holds {len(hits)}",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity, draw, too_few
+from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity, draw
 from zicl.retrieve.index import Searchable
 
 
@@ -31,7 +31,9 @@ class DomainRandom:
             if row is not None:
                 found.append(Retrieved(row, hit.row, hit.similarity))
         if len(found) < k:
-            raise too_few(len(found), k, "the domains have no more sentences", "use a smaller k or a larger corpus")
+            raise keep.too_few(
+                len(found), k, "the domains have no more sentences", "use a smaller k or a larger corpus"
+            )
         return by_similarity(found)
 
 

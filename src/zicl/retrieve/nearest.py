@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity, too_few
+from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity
 from zicl.retrieve.index import Searchable
 
 
@@ -25,5 +25,5 @@ class Nearest:
             if keep.take(hit.row):
                 found.append(Retrieved(hit.row, hit.row, hit.similarity))
         if len(found) < k:
-            raise too_few(len(found), k, "the corpus has no more sentences", "use a smaller k or a larger corpus")
+            raise keep.too_few(len(found), k, "the corpus has no more sentences", "use a smaller k or a larger corpus")
         return by_similarity(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity, too_few
+from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity
 from zicl.retrieve.index import Searchable
 
 
@@ -32,7 +32,7 @@ class Physical:
             elif keep.take(neighbour):
                 found.append(Retrieved(neighbour, hit.row, hit.similarity))
         if len(found) < k:
-            raise too_few(
+            raise keep.too_few(
                 len(found),
                 k,
                 f"{alone} nearest sentences stand alone in their paragraph and have no physical neighbour",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zicl.retrieve.base import Filter, Query, Retrieved, draw, too_few
+from zicl.retrieve.base import Filter, Query, Retrieved, draw
 from zicl.retrieve.index import Searchable
 
 # All inputs share one item, so that sentences and labels are drawn once per seed.
@@ -29,5 +29,5 @@ class Random:
             if keep.take(int(rows[number])):
                 found.append(Retrieved(int(rows[number])))
         if len(found) < k:
-            raise too_few(len(found), k, "the corpus has no more sentences", "use a smaller k or a larger corpus")
+            raise keep.too_few(len(found), k, "the corpus has no more sentences", "use a smaller k or a larger corpus")
         return found
