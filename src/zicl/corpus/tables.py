@@ -28,8 +28,8 @@ def table_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
             more, fewer = None in row, None in row.values()
             if more or fewer:
                 raise TextError(
-                    f"{file}, row {number} below the header: it has {'more' if more else 'fewer'} cells than the header "
-                    "has names",
+                    f"{file}, row {number} below the header: it has {'more' if more else 'fewer'} cells than the "
+                    "header has names",
                     hint=f'put quotes around a text that holds {mark} or a line break: "one, two"',
                 )
             yield row
