@@ -200,6 +200,7 @@ def test_rows_for_a_person_have_no_label_and_nothing_is_lost(run, options, tmp_p
     [
         (["--calibrate", "bach"], "method: Input should be"),
         (["--set", "calibration.draws=0"], "draws"),
+        (["--set", "calibration.priors={great"], "not JSON"),
         (["--calibrate", "batch"], "--fit FILE"),
     ],
 )

@@ -40,6 +40,13 @@ def test_the_main_table_has_the_papers_shape(folder):
     assert [r.method for r in table.sections[0].rows] == ["majority", "cosine-words", "logistic"]
 
 
+def test_sizes_are_said_and_unequal_ones_marked(tmp_path, folder):
+    assert "A number rests on 60 examples and 2 seeds." in make_report([folder]).main.notes
+    rows = make_rows({"no-demos": 0.5}, examples=40) + make_rows({"z-icl": 0.5}, examples=30, seeds=(13,))
+    (note,) = [note for note in make_report([write_folder(tmp_path / "r", rows)]).main.notes if "rests on" in note]
+    assert note.startswith("A number rests on 30 to 40 examples and 1 seed: compare such numbers with care")
+
+
 def test_groups_of_several_tasks_have_an_average(tmp_path):
     rows = make_rows(CHANCES, examples=30)
     table = make_report(

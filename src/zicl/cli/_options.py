@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -230,7 +231,7 @@ class Choice(LoadingChoice):
             group, _, key = name.partition(".")
             if not equals or group not in groups or not key:
                 raise UsageError(f"--set {entry!r}: expected GROUP.NAME=VALUE", hint=f"groups are: {', '.join(groups)}")
-            groups[group][key] = value
+            groups[group][key] = _table(value) if value.startswith("{") else value
         named: dict[tuple[str, str], Any] = {
             ("retrieval", "k"): self.k,
             ("retrieval", "method"): self.retrieval,
@@ -317,3 +318,11 @@ def parse_template(text: str) -> str | tuple[str, str]:
             hint="'Review: {input}|Sentiment: {label}'",
         )
     return first, second
+
+
+def _table(value: str) -> Any:
+    """A setting that is a table, written as JSON."""
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"--set {value!r}: not JSON ({error.msg})", hint='write a table as {"great": 0.5}') from error

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -89,6 +90,9 @@ def report(
         raise UsageError(f"--figures {figures} is a file, and a folder was expected", hint="name a folder for them")
     found = None if choice.html is None else _found(results)
     paths = results if found is None else found.results
+    if found is not None and not paths:
+        other = {"--metric": metric is not Metrics.ACCURACY, "--compare": compare, "--calibrate": calibrate}
+        _check_for_studies({**other, "--shares": shares})
     made = None
     if paths or output is not None or chosen or figures is not None:
         made = make_report(
@@ -143,6 +147,16 @@ def _draw(made: Report, folder: Path) -> None:
 
     written = draw_figures(made.results, folder)
     say(f"{len(written)} figures written to {folder}" if written else "no figure drawn: no prompt has rows yet")
+
+
+def _check_for_studies(given: Mapping[str, Any]) -> None:
+    """Studies have tables of their own, which these options do not change."""
+    for option, value in given.items():
+        if value:
+            raise UsageError(
+                f"{option} is for results, and these folders hold studies only: their tables show accuracy",
+                hint="leave it out, or name a folder of zicl evaluate",
+            )
 
 
 def _targets(output: Path | None, chosen: Formats | None, suffixes: dict[Format, str]) -> dict[Format, Path]:

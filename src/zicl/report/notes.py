@@ -13,7 +13,7 @@ _OURS = "z-icl"
 
 def main_notes(results: Results, metric: Metric) -> list[str]:
     """All notes, the ones that change how the table is read first."""
-    notes = ["Bold: the best of a section in its column, oracles aside.", *results.notes]
+    notes = ["Bold: the best of a section in its column, oracles aside.", *size_notes(results), *results.notes]
     notes += control_notes(results, metric)
     notes += [f"{NOTED} {task.name}: {task.note.rstrip('.')}." for task in results.tasks.values() if task.note]
     notes += coverage_notes(results)
@@ -28,6 +28,24 @@ def main_notes(results: Results, metric: Metric) -> list[str]:
             f"({UNFINISHED} marks numbers from a part of the examples or seeds)."
         )
     return notes
+
+
+def size_notes(results: Results) -> list[str]:
+    """How many examples and seeds the numbers rest on, and whether these are the same everywhere."""
+    cells = [cell for cell in results.cells.values() if cell.runs]
+    if not cells:
+        return []
+    examples = sorted({len(run.examples) for cell in cells for run in cell.runs})
+    seeds = sorted({len(cell.runs) for cell in cells if any(run.seed is not None for run in cell.runs)})
+    said = [_counted(examples, "example", "examples"), *([_counted(seeds, "seed", "seeds")] if seeds else [])]
+    unequal = len(examples) > 1 or len(seeds) > 1
+    care = ": compare such numbers with care; tables of differences take what both sides have" if unequal else ""
+    return [f"A number rests on {' and '.join(said)}{care}."]
+
+
+def _counted(counts: Sequence[int], one: str, many: str) -> str:
+    low, high = counts[0], counts[-1]
+    return f"{low:,} {one if low == 1 else many}" if low == high else f"{low:,} to {high:,} {many}"
 
 
 def coverage_notes(results: Results) -> list[str]:

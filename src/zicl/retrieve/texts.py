@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
+from zicl import __version__
 from zicl._files import home, writing
 from zicl._progress import Report, silent
 from zicl._random import stable_hash
@@ -37,7 +38,7 @@ def index_texts(
         index = _build(texts, Path(scratch.name) / "texts.zicl", model, report)
         weakref.finalize(index, scratch.cleanup)
         return index
-    folder = home() / "corpora" / f"{stable_hash(FORMAT, model.identity, *texts):032x}.zicl"
+    folder = home() / "corpora" / f"{stable_hash(FORMAT, __version__, model.identity, *texts):032x}.zicl"
     if not folder.exists():
         with writing(folder) as temporary:
             _build(texts, temporary, model, report)

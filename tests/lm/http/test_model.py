@@ -101,7 +101,7 @@ def test_the_cost_stops_a_run_and_the_same_run_goes_on(running, opened, right):
     stopped = opened(server, max_cost=limit, **price)
     with pytest.raises(BudgetError, match="could pass the limit") as stop:
         scores(stopped)
-    assert "goes on from here" in stop.value.hint
+    assert "goes on, and may spend as much again" in stop.value.hint
     assert probed < stopped.spent.cost <= limit
     goes_on = opened(server, **price)
     assert scores(goes_on) == right

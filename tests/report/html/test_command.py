@@ -80,5 +80,12 @@ def test_options_of_the_page_need_a_page(run, evaluated, option):
     assert option[0] in err
 
 
+def test_what_studies_have_no_use_for_is_refused(run, evaluated, page):
+    code, _, err = run("report", evaluated.study, "--html", page, "--metric", "macro-f1")
+    assert code == 2
+    assert "--metric is for results" in err
+    assert not page.exists()
+
+
 def test_a_folder_is_no_page(run, evaluated, tmp_path):
     assert run("report", evaluated.results, "--html", tmp_path)[0] == 2
