@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from zicl.evaluate.examples import Example
 from zicl.evaluate.experiment import Experiment
+from zicl.evaluate.methods import Method
 from zicl.evaluate.store import NO_INFERENCE, cell_key
 from zicl.exceptions import UsageError
 
@@ -90,3 +91,19 @@ def batches(
             if count % part.count == part.index - 1:
                 yield Batch(cell, number, tuple(rows[start : start + experiment.batch]))
             count += 1
+
+
+def by_prompts(todo: Sequence[Batch], methods: Mapping[str, Method]) -> list[Batch]:
+    """The same batches, those whose prompts are the same one after the other: methods that silence other heads.
+
+    What the model makes of a prompt below these heads is then still at hand.
+    """
+    first: dict[str, str] = {}
+    alike = {
+        name: first.setdefault(method.model_copy(update={"silenced": (), "title": ""}).model_dump_json(), name)
+        for name, method in methods.items()
+    }
+    groups: dict[tuple[Cell, int], list[Batch]] = {}
+    for batch in todo:
+        groups.setdefault((replace(batch.cell, method=alike[batch.cell.method]), batch.number), []).append(batch)
+    return [batch for group in groups.values() for batch in group]

@@ -23,7 +23,7 @@ from zicl.evaluate.examples import Example
 from zicl.evaluate.manifest import manifest
 from zicl.evaluate.methods import METHODS
 from zicl.evaluate.overlap import overlaps
-from zicl.evaluate.plan import Batch, Cell, Shard, batches
+from zicl.evaluate.plan import Batch, Cell, Shard, batches, by_prompts
 from zicl.evaluate.store import Results, Row
 from zicl.evaluate.world import World
 from zicl.identical import INPUT_ITSELF, shown_label
@@ -74,7 +74,7 @@ class Here:
         return manifest(self.world)
 
     def rows(self, todo: Sequence[Batch]) -> Iterator[Computed]:
-        """Every batch once, in the plan's order."""
+        """Every batch once, in the order given."""
         runner = Runner(self.world)
         runner.try_out(todo)
         return (runner.batch(batch) for batch in todo)
@@ -93,7 +93,7 @@ def evaluate(
         shared = overlaps(world, folder / "overlap.json")
         done = results.done()
         plan = list(batches(world.experiment, world.examples, shard))
-        todo = [left for batch in plan if (left := batch.left(done)).examples]
+        todo = by_prompts([left for batch in plan if (left := batch.left(done)).examples], world.methods)
         costs, begun, computed = Costs(todo), time.monotonic(), 0
         if todo:
             report("evaluating", 0, costs.total, costs.note(todo[0]))

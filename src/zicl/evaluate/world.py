@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ from zicl.pair import plain
 from zicl.retrieve.clusters import Clusters, fit_clusters
 from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
 from zicl.retrieve.index import Index, Searchable
+
+if TYPE_CHECKING:
+    from zicl.lm.below import Below
 
 
 class World:
@@ -148,13 +152,27 @@ class World:
             self._parts[key] = subset(self.index, share=key[0], without=key[1], seed=key[2])
         return self._parts[key]
 
-    def silenced(self, method: Method) -> AbstractContextManager[None]:
+    @contextmanager
+    def silenced(self, method: Method) -> Iterator[None]:
         """The language model without the attention heads that a method silences."""
-        if not method.silenced:
-            return nullcontext()
-        from zicl.lm.heads import Head, silenced
+        if not self.needs("silenced"):
+            yield
+            return
+        from zicl.lm.heads import Head, silenced, transformers_model
 
-        return silenced(self.lm, [Head(*pair) for pair in method.silenced])
+        heads = silenced(self.lm, [Head(*pair) for pair in method.silenced]) if method.silenced else nullcontext()
+        below = transformers_model(self.lm).forward.sharing(self._below) if self._below else nullcontext()
+        with heads, below:
+            yield
+
+    @cached_property
+    def _below(self) -> Below | None:
+        """The layers below all heads that any method silences."""
+        from zicl.lm.below import Below
+        from zicl.lm.heads import layout
+
+        lowest = min(layer for method in self.methods.values() for layer, _ in method.silenced)
+        return Below(layout(self.lm).blocks[:lowest]) if lowest else None
 
     @cached_property
     def encoder(self) -> Encoder:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from zicl.demos.prompt import Prompt
 from zicl.lm import attention
 from zicl.lm.base import BranchScores
+from zicl.lm.below import Below
 from zicl.lm.placement import entry
 from zicl.lm.tree import ROOT, Packed, chain
 
@@ -34,6 +36,16 @@ class Forward:
         self.config = model.config.get_text_config()
         self.device = entry(model)
         self.dtype = next(model.parameters()).dtype
+        self.below: Below | None = None
+
+    @contextmanager
+    def sharing(self, below: Below) -> Iterator[None]:
+        """Within the block, layers of which ``below`` knows what they made of a batch are not run again."""
+        self.below = below
+        try:
+            yield
+        finally:
+            self.below = None
 
     # -- prefix -----------------------------------------------------------------------------------
 
@@ -74,8 +86,10 @@ class Forward:
 
     def _hidden(self, batch: Sequence[Packed], width: int, offset: int, cache: Any) -> torch.Tensor:
         """The last hidden states of packed sequences; the cache is left as it was, also by an error half-way."""
+        # Behind a prefix the layers are needed for what they leave in its cache.
+        once = nullcontext() if self.below is None or cache is not None else self.below.once(batch)
         try:
-            with attention.shape(batch[0] if len(batch) == 1 else None, self.device, self.dtype):
+            with once, attention.shape(batch[0] if len(batch) == 1 else None, self.device, self.dtype):
                 output = self.body(
                     input_ids=_padded([p.tokens for p in batch], width, self.device),
                     position_ids=_padded([p.positions for p in batch], width, self.device),

@@ -64,6 +64,7 @@ class Layout:
 
     heads: int
     size: int
+    blocks: tuple[torch.nn.Module, ...]
     projections: tuple[torch.nn.Module, ...]
 
     @property
@@ -106,8 +107,8 @@ def layout(lm: LanguageModel) -> Layout:
     place, heads = FAMILIES[family], int(forward.config.num_attention_heads)
     # Not always the hidden size shared out: Gemma's and Qwen3's heads have a size of their own.
     size = int(getattr(forward.config, "head_dim", None) or forward.config.hidden_size // heads)
-    layers = forward.model.get_decoder().get_submodule(place.layers).children()
-    projections = tuple(layer.get_submodule(place.projection) for layer in layers)
+    blocks = tuple(forward.model.get_decoder().get_submodule(place.layers).children())
+    projections = tuple(block.get_submodule(place.projection) for block in blocks)
     for number, projection in enumerate(projections):
         weight = projection.weight
         if not isinstance(weight, Parameter) or weight.shape[place.axis] != heads * size:
@@ -115,7 +116,7 @@ def layout(lm: LanguageModel) -> Layout:
                 f"{lm.name}: the output projection of layer {number} does not read {heads} heads of {size} numbers",
                 hint="load the model without quantisation or other changes to its layers",
             )
-    return Layout(heads, size, projections)
+    return Layout(heads, size, blocks, projections)
 
 
 @contextmanager

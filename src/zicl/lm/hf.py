@@ -141,10 +141,10 @@ class HFLanguageModel:
             yield [indices[n] for n in batch], scores
 
     def _spare(self) -> bool:
-        """Give back the prefix that is kept for later; whether there was one."""
+        """Give back what is kept for later, the prefix and the layers' states; whether there was any."""
         kept = self._last_prefix is not None
         self.forget_prefix()
-        return kept
+        return (self.forward.below is not None and self.forward.below.forget()) or kept
 
     def _reads_trees(self) -> bool:
         """Whether this model gives a packed tree the scores of plain forward passes: tried once, at load.
