@@ -274,8 +274,8 @@ class ZICLClassifier(TextClassifier):
     def _columns(self, rows: Sequence[dict[str, float]]) -> NDArray[np.float64]:
         return np.array([[row[name] for name in self.classes_] for row in rows]).reshape(len(rows), len(self.classes_))
 
-    def explain(self, text: str) -> Explanation:
-        """Why ``text`` gets its label: demonstrations, prompt and the score of every label."""
+    def explain(self, text: str | tuple[str, str]) -> Explanation:
+        """Why a text, or a pair, gets its label: demonstrations, prompt and the score of every label."""
         return Explanation(self.classify([text])[0])
 
     def save(self, path: str | Path) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from zicl.pair import plain
+from zicl.pair import halves, plain
 from zicl.results import LabelScore, Result, Shown, nearest_first
 
 
@@ -40,9 +40,10 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        prompt = self.result.prepared.prompt
+        prompt, (text, *second) = self.result.prepared.prompt, halves(self.result.text)
         return {
-            "text": self.result.text,
+            "text": text,
+            **({"pair": second[0]} if second else {}),
             "label": self.label,
             "probabilities": self.result.probabilities,
             "scores": {

@@ -103,6 +103,23 @@ def test_explain_prompt_and_retrieve(run, options, corpus):
     assert "found through" in out
 
 
+def test_explain_and_prompt_take_pairs(run, options):
+    pair = ["It rained.", "--pair", "The street is wet.", "--template", "pair", *options]
+    code, out, err = run("explain", *pair)
+    assert code == 0, err
+    assert "It rained. The street is wet." in out
+    told = json.loads(run("explain", "--json", *pair)[1])
+    assert (told["text"], told["pair"]) == ("It rained.", "The street is wet.")
+    built = json.loads(run("prompt", "--json", *pair)[1])
+    assert all("It rained." in branch["scored"] and "street is wet" in branch["scored"] for branch in built["branches"])
+    code, _, err = run("prompt", "It rained.", "--pair", " ", *options)
+    assert code == 2
+    assert "the pair, second text, is empty" in err
+    code, _, err = run("explain", "It rained.", "--pair", "The street is wet.", *options)
+    assert code == 2
+    assert "a pair of texts needs a template with {first} and {second}" in err
+
+
 def test_a_template_of_ones_own(run, options):
     out = run("prompt", "In.", "--template", "Q: {input}|A: {label}", *options)[1]
     assert "A: great[\nQ: In.]" in out

@@ -14,18 +14,20 @@ from zicl.cli._progress import bars
 from zicl.exceptions import UsageError
 
 TextArgument = Annotated[str, typer.Argument(help="The text.")]
+PairOption = Annotated[str | None, typer.Option("--pair", help="The second text, where pairs are classified.")]
 
 
 @takes(Choice)
 def explain(
     choice: Choice,
     text: TextArgument,
+    pair: PairOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Why a text gets its label: its demonstrations, and the score of every label."""
     with bars() as report:
         report("loading the models", 0, None)
-        explanation = choice.classifier().explain(text)
+        explanation = choice.classifier().explain(text if pair is None else (text, pair))
     if json_output:
         typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
         return
@@ -38,11 +40,13 @@ def explain(
 def prompt(
     choice: Choice,
     text: TextArgument,
+    pair: PairOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """The exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
-    from zicl.texts import check_text
+    from zicl.texts import check_pair, check_text
 
+    asked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
     with bars() as report:
         report("loading the models", 0, None)
         pipeline = choice.classifier().pipeline_
@@ -50,7 +54,7 @@ def prompt(
             raise UsageError(
                 "the labels count options that every text has of its own", hint="name labels: --labels a,b"
             )
-        built = pipeline.prepare(check_text(text, "the text")).prompt
+        built = pipeline.prepare(asked).prompt
     names = list(pipeline.labels.names)
     names += [f"{name}, input {number} without content" for number in range(1, built.probes + 1) for name in names]
     if json_output:
