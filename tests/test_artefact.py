@@ -1,6 +1,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 import zicl
@@ -8,7 +9,15 @@ from tests.conftest import BagEncoder, make_index
 from zicl import ZICLClassifier
 from zicl.config import PromptSettings, Retrieval
 from zicl.corpus.store import Corpus
-from zicl.exceptions import CorpusDamagedError, CorpusError, CorpusMissingError, ModelError, StorageError, UsageError
+from zicl.exceptions import (
+    CorpusDamagedError,
+    CorpusError,
+    CorpusMissingError,
+    ModelError,
+    StorageError,
+    UsageError,
+    ZICLError,
+)  # fmt: skip
 from zicl.retrieve.build import build_index
 
 TEXTS = ["The soup was cold.", "A bold little film."]
@@ -116,3 +125,29 @@ def test_a_corpus_that_lost_a_domain_is_noticed_and_a_part_in_memory_is_not_save
     remove_domains(index.corpus.path, ["films"])
     with pytest.raises(CorpusDamagedError, match="not the corpus"):
         load(tmp_path / "x.zicl-clf")
+
+
+def test_what_is_saved_is_what_predicts_whatever_was_set_since(saved, tmp_path):
+    clf, path = saved
+    clf.set_params(seed=8, method="naive").save(tmp_path / "y.zicl-clf")
+    assert (tmp_path / "y.zicl-clf" / "classifier.json").read_text() == (path / "classifier.json").read_text()
+
+
+def test_a_fit_that_failed_leaves_what_was_fitted(saved, tmp_path, lm_folder):
+    clf, path = saved
+    other = tmp_path / "other.txt"
+    other.write_text("Quite other text. Of two sentences.\n\nAnd a third. And a fourth.")
+    before = clf.predict_proba(TEXTS).tolist()
+    with pytest.raises(ZICLError):
+        clf.set_params(index=make_index(tmp_path / "small.zicl", other), labels=["great", "great"]).fit()
+    clf.save(tmp_path / "y.zicl-clf")
+    assert (tmp_path / "y.zicl-clf" / "classifier.json").read_text() == (path / "classifier.json").read_text()
+    assert clf.predict_proba(TEXTS).tolist() == before
+
+
+def test_clusters_of_an_array_survive_being_saved(index, lm_folder, tmp_path):
+    texts = np.array([f"{text} Again." for text in TEXTS] + TEXTS)
+    shared = Retrieval(k=3, share=2, method="diverse", pool=8)
+    clf = ZICLClassifier(index, {"great": "good", "poor": "bad"}, str(lm_folder), retrieval=shared).fit(texts)
+    clf.save(tmp_path / "x.zicl-clf")
+    assert load(tmp_path / "x.zicl-clf").predict_proba(texts).tolist() == clf.predict_proba(texts).tolist()

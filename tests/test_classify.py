@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -21,8 +22,9 @@ from sklearn.utils.estimator_checks import (
     check_set_params,
 )  # fmt: skip
 
-from tests.conftest import DOCUMENTS, BagEncoder
+from tests.conftest import DOCUMENTS, BagEncoder, tiny_model
 from zicl import ZICLClassifier
+from zicl._random import stable_hash
 from zicl.config import METHODS, Labelling, PromptSettings, Retrieval, Scoring
 from zicl.exceptions import ConfigError, LabelError, TextError, UnknownNameError
 
@@ -47,12 +49,28 @@ def clf(index, lm):
 
 
 def test_predictions_are_the_best_column_and_probabilities_sum_to_one(clf):
-    scores, shares = clf.decision_function(TEXTS), clf.predict_proba(TEXTS)
+    compared = [{score.label: score.value for score in result.scores} for result in clf.classify(TEXTS)]
+    scores, shares = np.array([[row["great"], row["terrible"]] for row in compared]), clf.predict_proba(TEXTS)
     assert clf.classes_.tolist() == ["great", "terrible"]
     assert clf.predict(TEXTS).tolist() == clf.classes_[scores.argmax(axis=1)].tolist()
+    assert clf.decision_function(TEXTS) == pytest.approx(scores[:, 1] - scores[:, 0])
     assert shares.sum(axis=1) == pytest.approx(1)
     expected = np.exp(scores - scores.max(axis=1, keepdims=True))
     assert shares == pytest.approx(expected / expected.sum(axis=1, keepdims=True))
+
+
+def test_three_labels_have_a_column_each(index, lm):
+    clf = ZICLClassifier(index, {"terrible": "bad", "great": "good", "odd": "strange"}, lm, retrieval=SMALL).fit()
+    scores = clf.decision_function(TEXTS)
+    assert scores.shape == (5, 3)
+    assert clf.predict(TEXTS).tolist() == clf.classes_[scores.argmax(axis=1)].tolist()
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss", "accuracy"])
+def test_scorers_of_two_labels_work(index, lm, scoring):
+    gold = ["great", "terrible", "great", "terrible", "great"]
+    found = cross_val_score(classifier(index, lm), TEXTS, gold, cv=2, scoring=scoring, error_score="raise")
+    assert np.isfinite(found).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -303,3 +321,59 @@ def test_the_model_s_own_labels_are_those_of_its_scoring(index, lm):
 def test_no_pickle_is_needed_for_settings():
     # Settings are plain values; that they also pickle is what joblib's workers need.
     assert pickle.loads(pickle.dumps(Retrieval(k=3))) == Retrieval(k=3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"retrieval": "diverse"}, "retrieval is 'diverse'"),
+        ({"prompt": "review"}, "prompt is 'review'"),
+        ({"calibrate": {"method": "batch"}}, "calibrate is {'method': 'batch'}"),
+        ({"seed": None}, "seed is None"),
+        ({"seed": 1.5}, "seed is 1.5"),
+        ({"seed": True}, "seed is True"),
+    ],
+)
+def test_parameters_of_another_kind_are_named(index, lm, wrong, message):
+    with pytest.raises(ConfigError, match=message):
+        classifier(index, lm, **wrong).fit()
+
+
+def test_a_seed_from_an_array_is_a_seed(index, lm, tmp_path):
+    one, other = classifier(index, lm, seed=np.int64(3)).fit(), classifier(index, lm, seed=3).fit()
+    assert one.predict_proba(TEXTS).tolist() == other.predict_proba(TEXTS).tolist()
+    one.save(tmp_path / "x.zicl-clf")
+
+
+def test_a_model_folder_may_be_a_path_and_is_read_again_when_it_changed(index, lm_folder, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(lm_folder, folder)
+    first = classifier(index, folder).fit()
+    assert classifier(index, str(folder)).fit().lm_ is first.lm_
+    other = tiny_model("llama")
+    for parameter in other.parameters():
+        parameter.data.mul_(1.1)
+    other.save_pretrained(folder)
+    second = classifier(index, str(folder)).fit()
+    assert second.lm_.identity != first.lm_.identity
+    assert second.predict_proba(TEXTS).tolist() != first.predict_proba(TEXTS).tolist()
+
+
+def test_texts_of_an_array_are_the_same_texts(index, lm):
+    shared = Retrieval(k=4, share=2, method="diverse", pool=8)
+    one, other = (classifier(index, lm, retrieval=shared).fit(texts) for texts in (TEXTS, np.array(TEXTS)))
+    assert one.predict_proba(TEXTS).tolist() == other.predict_proba(np.array(TEXTS)).tolist()
+    assert stable_hash(np.str_("a")) == stable_hash("a")
+
+
+def test_texts_to_fit_on_have_the_templates_fields(index, lm):
+    made = classifier(index, lm, retrieval=Retrieval(k=2, share=2), prompt=PromptSettings(template="pair"))
+    with pytest.raises(TextError, match="a pair of texts needs a template"):
+        made.fit(TEXTS)
+    assert made.fit([(text, "Yes.") for text in TEXTS]).predict([("It rains.", "It is wet.")]).shape == (1,)
+
+
+def test_what_fit_would_learn_is_told(index, lm):
+    assert classifier(index, lm).learns() == []
+    shared = classifier(index, lm, retrieval=Retrieval(share=4), calibrate="batch")
+    assert shared.learns() == ["batch calibration", "sharing demonstrations"]

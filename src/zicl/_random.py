@@ -15,7 +15,9 @@ def stable_hash(*keys: object) -> int:
     """
     digest = hashlib.blake2b(digest_size=16)
     for key in keys:
-        part = f"{type(key).__name__}:{key}".encode("utf-8", "surrogatepass")
+        # A text of an array is a class of its own, and the same text.
+        kind = "str" if isinstance(key, str) else type(key).__name__
+        part = f"{kind}:{key}".encode("utf-8", "surrogatepass")
         digest.update(len(part).to_bytes(8, "little") + part)
     return int.from_bytes(digest.digest(), "little")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.utils.validation import check_is_fitted
 
-from zicl._estimator import TextClassifier
+from zicl._estimator import TextClassifier, one_of_two
+from zicl._held import loaded, opened
 from zicl._progress import Report, silent
 from zicl._validation import readable
 from zicl.assemble import Settings, assemble
@@ -23,7 +24,7 @@ from zicl.exceptions import ConfigError, LabelError
 from zicl.explain import Explanation
 from zicl.fitted import Fitted
 from zicl.lm.base import LanguageModel, Progress
-from zicl.lm.load import DEFAULT_LM, load_lm
+from zicl.lm.load import DEFAULT_LM
 from zicl.opinion import Opinion
 from zicl.priors import fit_priors, learns_priors, shares, with_given_priors, with_shares
 from zicl.results import Result
@@ -61,8 +62,8 @@ class ZICLClassifier(TextClassifier):
     ensemble_ : what runs; ``pipeline_`` is the part of it whose prompt is shown
     fitted_ : what was learned from the texts given to ``fit``: label shares and clusters, frozen
 
-    ``predict_proba`` is the softmax of ``decision_function`` (one column a label, also for two labels: raw
-    log-likelihoods, unless calibration or several terms change them) under a uniform prior.
+    ``decision_function`` is what is compared: raw log-likelihoods, unless calibration or several terms change them; for
+    two labels their difference, as scikit-learn has it. ``predict_proba`` is their softmax, under a uniform prior.
 
     """
 
@@ -70,7 +71,7 @@ class ZICLClassifier(TextClassifier):
         self,
         index: str | Path | Index | None = None,
         labels: Any = None,
-        lm: str | LanguageModel = DEFAULT_LM,
+        lm: str | Path | LanguageModel = DEFAULT_LM,
         *,
         method: str = "z-icl",
         retrieval: Retrieval | None = None,
@@ -129,21 +130,28 @@ class ZICLClassifier(TextClassifier):
             raise ConfigError(
                 "this method has no demonstrations that inputs could share in groups", hint="leave out retrieval.share"
             )
-        wanted = {
-            "batch calibration": learns_priors(settings.calibration),
-            "sharing demonstrations": retrieval.share > 1,
-            "a corpus that the texts join": retrieval.include_fit_texts,
-        }
-        learned = [what for what, needed in wanted.items() if needed]
+        learned = self.learns()
         if learned and not texts:
             raise ConfigError(
                 f"{learned[0]} is fitted on texts, and fit() was given none",
                 hint="fit(texts) with the texts to be labelled, or like ones; a shell user names --fit FILE",
             )
         ensemble, middles = self._assemble(labels, settings, texts)
+        for text in texts or () if learned else ():
+            ensemble.main.check_fields(text)
         if texts is not None:
             ensemble = fit_priors(ensemble, settings.calibration, texts, self.seed, report)
         return self._keep(settings, ensemble, Fitted(shares(ensemble), middles))
+
+    def learns(self) -> list[str]:
+        """What the settings ask ``fit`` to take from texts, in words; most often nothing."""
+        settings = self._settings()
+        wanted = {
+            "batch calibration": learns_priors(settings.calibration),
+            "sharing demonstrations": settings.retrieval.share > 1,
+            "a corpus that the texts join": settings.retrieval.include_fit_texts,
+        }
+        return [what for what, needed in wanted.items() if needed]
 
     def _restore(self, fitted: Fitted) -> ZICLClassifier:
         """Load everything, with what was learned before."""
@@ -153,6 +161,7 @@ class ZICLClassifier(TextClassifier):
 
     def _settings(self) -> Settings:
         """The method's settings with what was set over them."""
+        self._check_kinds()
         preset = get_method(self.method)
         labelling = self.labelling.over(preset.labelling) if self.labelling else preset.labelling
         if Labels.of(self.labels).counted and not (self.labelling and "words" in self.labelling.model_fields_set):
@@ -172,12 +181,25 @@ class ZICLClassifier(TextClassifier):
             calibrate.over(preset.calibration) if calibrate else preset.calibration,
         )
 
+    def _check_kinds(self) -> None:
+        """Parameters are of the kind they have to be: not before, since ``__init__`` only stores."""
+        kinds = {"retrieval": Retrieval, "labelling": Labelling, "prompt": PromptSettings, "scoring": Scoring}
+        for name, kind in kinds.items():
+            value = getattr(self, name)
+            if not (value is None or isinstance(value, kind)):
+                raise ConfigError(f"{name} is {value!r}", hint=f"{name}={kind.__name__}(…), with what is to be set")
+        if not (self.calibrate is None or isinstance(self.calibrate, str | Calibration)):
+            raise ConfigError(
+                f"calibrate is {self.calibrate!r}", hint='its name, "batch", or Calibration(method="batch")'
+            )
+        if not isinstance(self.seed, Integral) or isinstance(self.seed, bool):
+            raise ConfigError(f"seed is {self.seed!r}", hint="give a whole number")
+
     def _assemble(
         self, labels: Labels, settings: Settings, texts: Sequence[str] | None, fitted: Fitted | None = None
     ) -> tuple[Ensemble, tuple[str, ...]]:
         """What runs, and the texts in the middle of its clusters."""
-        self.index_ = index = self._open_index(settings.retrieval, texts)
-        self.lm_ = self._load_lm(settings.scoring)
+        index, lm = self._open_index(settings.retrieval, texts), self._load_lm(settings.scoring)
         share, clusters = settings.retrieval.share, None
         if index is not None and share > 1:
             if fitted is not None:
@@ -192,10 +214,10 @@ class ZICLClassifier(TextClassifier):
             opinion = Opinion(given.embed if given is not None else embedding(encoder), encoder.identity)
         ensemble = assemble(
             labels,
-            self.lm_,
+            lm,
             index,
             settings,
-            seed=self.seed,
+            seed=int(self.seed),
             offline=self.offline,
             clusters=clusters,
             opinion=opinion,
@@ -204,6 +226,9 @@ class ZICLClassifier(TextClassifier):
 
     def _keep(self, settings: Settings, ensemble: Ensemble, fitted: Fitted) -> ZICLClassifier:
         self.ensemble_, self.pipeline_, self.fitted_ = ensemble, ensemble.main, fitted
+        self.index_, self.lm_ = self.pipeline_.index, self.pipeline_.lm
+        # What predicts from now on, whatever parameters are set before the next fit.
+        self.method_, self.seed_ = self.method, self.pipeline_.seed
         template = self.pipeline_.builder.template
         prompt = settings.prompt.model_copy(update={"template": (template.input, template.label)})
         self.labels_ = ensemble.labels
@@ -226,12 +251,13 @@ class ZICLClassifier(TextClassifier):
 
     def _opened_index(self) -> Index:
         assert self.index is not None
-        return self.index if isinstance(self.index, Index) else _opened(Path(self.index), self.offline)
+        return self.index if isinstance(self.index, Index) else opened(Path(self.index), self.offline)
 
     def _load_lm(self, scoring: Scoring) -> LanguageModel:
-        if not isinstance(self.lm, str):
+        if not isinstance(self.lm, str | Path):
             return self.lm
-        return _loaded(self.lm, scoring.device, scoring.dtype, scoring.batch_size, self.offline)
+        spec = str(self.lm)
+        return loaded(spec, scoring.device, scoring.dtype, scoring.batch_size, self.offline)
 
     # -- predicting -----------------------------------------------------------------------------------
 
@@ -260,11 +286,11 @@ class ZICLClassifier(TextClassifier):
         return sorted(range(len(texts)), key=lambda n: numbers[clusters.nearest(index.embed(texts[n].strip()))])
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:
-        """What is compared, one row a text, one column a label in the order of ``classes_``."""
-        return self._columns([{s.label: s.value for s in result.scores} for result in self.classify(X)])
+        """What is compared, a column a label in the order of ``classes_``; of two labels the second less the first."""
+        return one_of_two(self._columns([{s.label: s.value for s in result.scores} for result in self.classify(X)]))
 
     def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
-        """Softmax of ``decision_function`` over the labels."""
+        """The softmax of what is compared, a column a label in the order of ``classes_``."""
         return self._columns([result.probabilities for result in self.classify(X)])
 
     def predict(self, X: Iterable[str]) -> NDArray[np.object_]:
@@ -284,23 +310,6 @@ class ZICLClassifier(TextClassifier):
 
         check_is_fitted(self, "pipeline_")
         return save(self, path)
-
-
-def _opened(path: Path, offline: bool) -> Index:
-    """The last index is kept as long as its folder stays as it is: its encoder and its answers stay with it."""
-    notes = [path / "manifest.json", path / "index" / "manifest.json"]
-    return _opened_as(path.resolve(), tuple(n.stat().st_mtime_ns for n in notes if n.exists()), offline)
-
-
-@lru_cache(maxsize=1)
-def _opened_as(path: Path, stamp: tuple[int, ...], offline: bool) -> Index:
-    return Index.open(path, offline=offline)
-
-
-@lru_cache(maxsize=1)
-def _loaded(spec: str, device: str, dtype: str, batch_size: int, offline: bool) -> LanguageModel:
-    """The last model is kept: cross-validation would otherwise load it once a fold."""
-    return load_lm(spec, device=device, dtype=dtype, batch_size=batch_size, offline=offline)
 
 
 def _check_targets(y: Iterable[str], labels: Labels) -> None:

@@ -143,8 +143,9 @@ class Calibration(_Settings):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.priors is not None and self.method != "batch":
-            raise ValueError("priors belong to the method 'batch'")
+        for name, method in {"priors": "batch", "texts": "batch", "draws": "domain", "premise": "pmi"}.items():
+            if self.method != method and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} is of the method {method!r}, and changes nothing with {self.method!r}")
         if self.priors is not None and not all(0 < share <= 1 for share in self.priors.values()):
             raise ValueError("priors are shares, each above 0 and at most 1")
         return self

@@ -54,8 +54,13 @@ class Ensemble:
 
     @property
     def joins(self) -> bool:
+        """Whether an answer is put together from terms, or from one less its prior."""
+        return len(self.pipelines) > 1 or bool(self.opinion or self.priors)
+
+    @property
+    def compares_more(self) -> bool:
         """Whether what is compared is more than one prompt's log-likelihoods."""
-        return len(self.pipelines) > 1 or bool(self.opinion or self.priors or self.main.probes)
+        return self.joins or bool(self.main.probes)
 
     def run(
         self,
@@ -106,7 +111,7 @@ class Ensemble:
 
     def _joined(self, parts: Sequence[Result]) -> Result:
         first = parts[0]
-        if len(parts) == 1 and self.opinion is None and not self.priors:
+        if not self.joins:
             return first
         terms = self._terms(parts)
         values = self._compared(terms)

@@ -77,7 +77,7 @@ class Pipeline:
         With ``identical`` the text itself takes the place of one of its demonstrations, under that label.
         """
         text, labels = text.strip(), labels or self.labels
-        self._check_fields(text)
+        self.check_fields(text)
         shown = self._demonstrations(text, labels)
         prompt = self._write(text, shown, labels)
         if identical is not None:
@@ -96,7 +96,8 @@ class Pipeline:
         order = standing(self.order, len(demos), self.seed, self._item(text))
         return self.builder.build(text, demos, labels.words, probes, order, keep)
 
-    def _check_fields(self, text: str) -> None:
+    def check_fields(self, text: str) -> None:
+        """The text is a pair where the template has two fields, and no pair where it has one."""
         if self.builder.template.two_fields != (SEPARATOR in text):
             raise TextError(
                 "a pair of texts needs a template with {first} and {second}, one text a template with {input}",

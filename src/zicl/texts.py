@@ -67,4 +67,5 @@ def check_text(value: object, where: str) -> str:
         raise TextError(
             f"{where} holds a broken character (a lone surrogate)", hint="read the data as UTF-8"
         ) from error
-    return value
+    # What comes from an array is a class of its own.
+    return str(value)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.conftest import LABELS
+from tests.cli.conftest import LABELS, write_texts
 from tests.conftest import DOCUMENTS
 from zicl.cli import classify as classify_module
 
@@ -232,12 +232,18 @@ def test_pairs_and_options_of_each_row(run, options, tmp_path):
     assert second["predicted"] in ("1", "2")
 
 
+# More rows than are scored at once, all of them right.
+_CHOICES = "text,choices\n" + "".join(f"text {number},great|terrible\n" for number in range(20))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("text,choices\na,only one\n", "at least two options"),
-        ("text,choices\na,[1\n", "not JSON"),
+        ("text,choices\na,only one\n", "choices.csv, row 1 below the header: expected at least two options"),
+        ("text,choices\na,[1\n", "row 1 below the header: its options are not JSON"),
         ("text,choice\na,b\n", "--options-column"),
+        (_CHOICES + "z,great|gerat\n", "row 21 below the header has the option 'gerat', which is no label"),
+        (_CHOICES + "z,great|great\n", "row 21 below the header has the option 'great' twice"),
     ],
 )
 def test_wrong_options_name_their_row(run, options, tmp_path, content, message):
@@ -245,3 +251,55 @@ def test_wrong_options_name_their_row(run, options, tmp_path, content, message):
     code, _, err = run("classify", "-f", tmp_path / "choices.csv", "--options-column", "choices", *options)
     assert code == 2
     assert message in err
+
+
+def test_labels_in_brackets_are_shown_as_they_are(run, corpus, lm_folder):
+    given = ["--corpus", corpus, "--lm", lm_folder, "--k", 3, "--offline", "--synonyms", "[/x]=good", "--synonyms"]
+    code, out, err = run("classify", "The soup was cold.", "--labels", "[pos],[/x]", *given, "[pos]=bad")
+    assert code == 0, err
+    assert "[pos]" in out
+    assert "[/x]" in out
+
+
+def test_columns_of_terms_are_there_where_terms_are(run, options, tmp_path):
+    table = write_texts(tmp_path / "in.csv", 3)
+    code, _, err = run("classify", "-f", table, "-o", tmp_path / "a.csv", "--calibrate", "pmi", *options)
+    assert code == 0, err
+    names = (tmp_path / "a.csv").read_text().splitlines()[0].split(",")
+    assert "value:great" in names
+    assert not [name for name in names if name.startswith("term:")]
+    assert run("classify", "-f", table, "-o", tmp_path / "b.csv", "--inference", "both", *options)[0] == 0
+    assert "term:direct:great" in (tmp_path / "b.csv").read_text().splitlines()[0]
+
+
+def test_given_priors_are_said_to_be_given(run, options):
+    priors = 'calibration.priors={"great": 0.8, "terrible": 0.2}'
+    code, _, err = run("classify", "The soup was cold.", "--calibrate", "batch", "--set", priors, *options)
+    assert code == 0, err
+    assert "taken off every score, as given" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--set", "calibration.premise=a film"], "premise is of the method 'pmi', and changes nothing with 'none'"),
+        (["--calibrate", "pmi", "--set", "calibration.draws=8"], "draws is of the method 'domain'"),
+        (["--fit", "texts.csv"], "--fit texts.csv: nothing is fitted on texts with these options"),
+        (["--method", "no-demos", "--retrieval", "nearest"], "no demonstrations are shown, and retrieval.method was"),
+        (["--method", "no-demos", "--set", "labelling.balanced=true"], "and labelling.balanced was set"),
+        (["--lm", "http://127.0.0.1:1/v1#m", "--set", "scoring.dtype=bfloat16"], "--set scoring.dtype is for a model"),
+        (["--lm", "http://127.0.0.1:1/v1#m", "--dtype", "bfloat16"], "--dtype is for a model that is loaded here"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(run, options, given, message):
+    own = options if "no-demos" not in given else [*options[: options.index("--k")], "--offline"]
+    code, _, err = run("classify", "The soup was cold.", *own, *given)
+    assert code == 2
+    assert message in err
+
+
+@pytest.mark.parametrize("command", ["classify", "explain"])
+def test_a_folder_that_is_no_classifier_is_said_to_be_none_whatever_else_is_given(run, tmp_path, command):
+    code, _, err = run(command, "x", "--with", tmp_path / "typo.zicl-clf", "--allow-remote-text")
+    assert code == 2
+    assert "typo.zicl-clf is not a saved classifier" in err

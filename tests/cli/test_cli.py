@@ -5,6 +5,8 @@ import json
 import pytest
 
 from tests.cli.conftest import LABELS
+from tests.conftest import DOCUMENTS
+from zicl.cli._options import Choice
 from zicl.demos.labels import Labels
 
 
@@ -120,6 +122,19 @@ def test_explain_and_prompt_take_pairs(run, options):
     assert "a pair of texts needs a template with {first} and {second}" in err
 
 
+def test_explain_fits_on_the_columns_that_are_named(run, options, tmp_path):
+    rows = "".join(f'"{text}",The street is wet.\n' for text in DOCUMENTS[:6])
+    (tmp_path / "pairs.csv").write_text("premise,then\n" + rows)
+    given = ["--share", 2, "--fit", tmp_path / "pairs.csv", "--template", "pair", "--text-column", "premise", *options]
+    asked = ["It rained.", "--pair", "The street is wet."]
+    code, out, err = run("explain", *asked, "--pair-column", "then", *given)
+    assert code == 0, err
+    assert "demonstrations in the prompt" in out
+    code, _, err = run("explain", *asked, *given)
+    assert code == 2
+    assert "a pair of texts needs a template" in err
+
+
 def test_a_template_of_ones_own(run, options):
     out = run("prompt", "In.", "--template", "Q: {input}|A: {label}", *options)[1]
     assert "A: great[\nQ: In.]" in out
@@ -134,6 +149,16 @@ def test_labels_suggest_writes_the_papers_synonyms(run, tmp_path):
     assert target.read_text().startswith("# A draft to edit")
     assert Labels.of(target).names == ("terrible", "great")
     assert run("labels", "suggest", LABELS, "-o", target)[0] == 1
+    code, out, _ = run("labels", "suggest", LABELS, "-o", tmp_path / "again.toml", "--json")
+    assert code == 0
+    assert json.loads(out)["labels"][1]["synonyms"] == ["good"]
+    assert (tmp_path / "again.toml").read_text() == target.read_text()
+
+
+def test_what_a_changed_choice_opens_is_closed_with_the_first():
+    choice = Choice(labels=LABELS)
+    choice.but(labels="good,bad").opened.append("a model")
+    assert choice.opened == ["a model"]
 
 
 def test_models_list(run):

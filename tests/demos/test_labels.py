@@ -137,3 +137,23 @@ def test_no_word_is_first_for_two_labels():
 
     found = _distinct({"a": options(("x", 0.9), ("y", 0.5)), "b": options(("x", 0.8), ("z", 0.4))})
     assert [found[name][0].word for name in "ab"] == ["x", "z"]
+
+
+def test_one_synonym_is_a_word_and_not_its_letters():
+    assert Label("great", synonyms="good").synonyms == ("good",)
+    assert Labels.of(["great", "poor"]).with_synonyms({"great": "good"})["great"].synonyms == ("good",)
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        (["bug", "question", "idea"], ["bug", "bgu"], "row 3 has the option 'bgu', which is no label"),
+        (["bug", "question", "idea"], ["bug", "question", "bug"], "row 3 has the option 'bug' twice"),
+        (["bug", "question", "idea"], ["bug"], "row 3 has 1 options"),
+        (3, ["a cat", "A  cat"], "row 3 has the option 'a cat' twice"),
+        (2, ["a", "b", "c"], "row 3 has 3 options, the labels count 2"),
+    ],
+)
+def test_wrong_options_name_the_row(labels, options, message):
+    with pytest.raises(LabelError, match=message):
+        Labels.of(labels).among(options, "row 3")

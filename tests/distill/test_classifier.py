@@ -95,10 +95,11 @@ def test_other_texts_of_a_batch_change_no_more_than_the_last_digits(encoder_fold
     assert clf.predict_proba([f"  {SENTENCES[0]}\n"]) == pytest.approx(alone[:1], abs=1e-12)
 
 
-def test_two_labels_have_two_columns(index, lm):
+def test_two_labels_are_told_apart_by_one_number(index, lm):
     teacher = ZICLClassifier(index, ["terrible", "great"], lm, method="no-demos").fit()
     found = distill(teacher, SENTENCES, sample=10, encoder=BagEncoder())
-    assert found.decision_function(SENTENCES).shape == (30, 2)
+    shares, compared = found.predict_proba(SENTENCES), found.decision_function(SENTENCES)
+    assert compared == pytest.approx(np.log(shares[:, 1] / shares[:, 0]))
 
 
 def test_a_pair_is_one_text(index, lm):

@@ -145,14 +145,14 @@ def test_pairs(tmp_path, lm, index):
     assert all(row["predicted"] in ("yes", "no") for row in found)
 
 
-def test_options(tmp_path, lm, index):
+@pytest.mark.parametrize("labelling", [{"labelling": {"words": "neighbours"}}, {}])
+def test_options(tmp_path, lm, index, labelling):
     rows = [
         {**row, "choices": [f"It was day {n}.", "Nobody came.", "A pear fell."], "label": str(n % 3 + 1)}
         for n, row in enumerate(examples(6))
     ]
     task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
-    chosen = {"retrieval": _PHYSICAL, "labelling": {"words": "neighbours"}}
-    world = _world(tmp_path, lm, index, task, rows, chosen=chosen)
+    world = _world(tmp_path, lm, index, task, rows, chosen={"retrieval": _PHYSICAL, **labelling})
     evaluate(world, tmp_path / "r")
     found = Results.open(tmp_path / "r").table().to_pylist()
     assert {row["predicted"] for row in found} <= {"1", "2", "3"}

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tests.evaluate.conftest import make_experiment, write_task
 from tests.evaluate.test_run import rows_of
 from zicl.config import Labelling, Retrieval
-from zicl.evaluate.cost import estimate
+from zicl.evaluate.cost import estimate, forward_tokens
 from zicl.evaluate.manifest import manifest
 from zicl.evaluate.methods import METHODS, Method
 from zicl.evaluate.plan import Cell
@@ -255,3 +255,23 @@ def test_training_examples_with_the_same_text_count_once(tmp_path, index):
     (tmp_path / "train.jsonl").write_text("\n".join([*rows, *again]))
     with pytest.raises(ConfigError, match="8 training examples, 4 of them with texts of their own, and k = 5"):
         World(make_experiment(tasks, methods=["icl-gold"], k=5), index=index)
+
+
+def test_a_dry_run_of_controls_loads_no_model(tasks, index, monkeypatch):
+    monkeypatch.setattr("zicl.lm.load.load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
+    world = World(make_experiment(tasks, methods=["majority", "cosine-words"]), index=index)
+    assert estimate(Runner(world), set()).seconds == 0
+
+
+def test_a_model_that_reads_no_trees_is_fed_every_label_whole(world, monkeypatch):
+    cell = Cell("Days", "icl-gold", "task", "channel", 100)
+    (prompts,) = Runner(world).prompts(cell, world.examples["Days"])
+    each = sum(len(prompt.tokens(branch)) for prompt in prompts for branch in range(2)) / len(prompts)
+    assert forward_tokens(prompts, 50, trees=False) == pytest.approx(50 * each, abs=1)
+    assert forward_tokens(prompts, 50) < forward_tokens(prompts, 50, trees=False) / 4
+
+
+def test_devices_of_one_kind_are_alike(world, monkeypatch):
+    for device in ("cuda:0", "cuda:1", "cuda"):
+        monkeypatch.setattr(world.lm.forward, "device", device)
+        assert manifest(world)["fingerprint"]["device"] == "cuda"

@@ -85,3 +85,22 @@ def test_a_head_in_the_lowest_layer_leaves_nothing_to_share(tasks, index, tmp_pa
     define = {"near": NEAREST, "low": {**NEAREST, "silenced": [[0, 0]]}}
     experiment = make_experiment(tasks, methods=list(define), define=define, inferences=["channel"])
     assert evaluate(World(experiment, lm=tiny_lm(), index=index), tmp_path / "r").complete
+
+
+def test_synonyms_are_found_once_a_task_and_by_the_whole_model(tasks, index, tmp_path, monkeypatch):
+    tasks.write_text(tasks.read_text().replace('synonyms = ["bad"], ', "").replace('synonyms = ["good"], ', ""))
+    words = {**NEAREST, "labelling": {"words": "synonyms"}}
+    define = {"near": words, "near-silent": {**words, "silenced": [[0, 0], [1, 1]]}}
+    experiment = make_experiment(tasks, methods=list(define), define=define, inferences=["channel"])
+    world, asked = World(experiment, lm=tiny_lm(), index=index), []
+
+    def found(labels, **_):
+        asked.append(any(projection._forward_pre_hooks for projection in layout(world.lm).projections))
+        return labels.with_synonyms({"terrible": ["bad"], "great": ["good"]})
+
+    monkeypatch.setattr("zicl.assemble.complete_synonyms", found)
+    evaluate(world, tmp_path / "r")
+    assert asked
+    assert not any(asked)
+    hashes = {name: [r["prompt_hash"] for r in rows_of(tmp_path / "r") if r["method"] == name] for name in define}
+    assert hashes["near"] == hashes["near-silent"]

@@ -141,3 +141,12 @@ def test_a_layer_with_a_forward_of_its_own_keeps_it():
         assert difference(one, other) == 0
     finally:
         del block.forward
+
+
+def test_attention_weights_of_a_family_that_gives_them_are_not_kept():
+    lm, asked = model("gptj"), some_prompts(np.random.default_rng(10))[:1]
+    below = Below(layout(lm).blocks[:1])
+    without(lm, [], asked, below)
+    (kept,) = below._made.values()
+    assert isinstance(kept, tuple)
+    assert kept[1:] == (None,) * (len(kept) - 1)

@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import byte_tokenizer, tiny_model
 from zicl import catalog as catalog_module
 from zicl.catalog import Asset, catalog, get_asset, pull
+from zicl.demos.tokens import cut
 from zicl.exceptions import (
     ConfigError,
     DownloadError,
@@ -186,3 +187,65 @@ def test_a_failed_download_says_why(tmp_path, monkeypatch):
     monkeypatch.setenv("ZICL_OFFLINE", "1")
     with pytest.raises(OfflineError, match="not on this machine"):
         pull(asset)
+
+
+def test_missing_weights_are_an_error_and_no_random_numbers(lm_folder, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    folder = tmp_path / "model"
+    shutil.copytree(lm_folder, folder)
+    weights = load_file(folder / "model.safetensors")
+    assert weights.pop("lm_head.weight") is not None
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"has no weights for lm_head\.weight") as raised:
+        load_lm(str(folder))
+    assert "causal language model" in raised.value.hint
+
+
+def test_damaged_weights_are_said_to_be_so(lm_folder, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(lm_folder, folder)
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelError, match="could not be"):
+        load_lm(str(folder))
+    (folder / "model.safetensors").write_bytes(whole)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "intermediate_size": 96}))
+    with pytest.raises(ModelError, match="could not be"):
+        load_lm(str(folder))
+
+
+def test_a_revision_of_a_folder_is_refused(lm_folder, tmp_path, monkeypatch):
+    shutil.copytree(lm_folder, tmp_path / "org" / "name")
+    monkeypatch.chdir(tmp_path)
+    assert load_lm("hf:org/name", offline=True).name == "hf:org/name"
+    with pytest.raises(ModelError, match="names a revision, which a folder has not"):
+        load_lm("hf:org/name@abc", offline=True)
+
+
+def byte_fallback_tokenizer():
+    """As Llama 2 has it: a space before whatever it is given, and unknown characters in single bytes."""
+    from tokenizers import Tokenizer, decoders, models, normalizers
+    from transformers import PreTrainedTokenizerFast
+
+    pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdefgh"]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+
+
+@pytest.mark.parametrize("text", ["漢字漢", "é漢 abc", "abc 漢字"])
+def test_a_cut_inside_characters_of_single_bytes_moves_back_to_a_whole_one(text):
+    tokenizer = PlainTokenizer(byte_fallback_tokenizer(), "fallback")
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    for limit in range(1, len(tokenizer.encode(text)) + 1):
+        shorter = cut(tokenizer, text, limit)
+        assert len(shorter) <= limit
+        assert text.startswith(shorter.text)
+    first = len(tokenizer.encode(text[0]))
+    assert cut(tokenizer, text, first).text == text[0]

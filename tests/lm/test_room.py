@@ -14,6 +14,8 @@ from tests.conftest import tiny_lm
 from zicl.demos.prompt import Branch, Prompt
 from zicl.demos.tokens import EMPTY, Segment
 from zicl.exceptions import ModelError
+from zicl.lm.below import Below
+from zicl.lm.heads import layout
 from zicl.lm.room import Limits, Room, out_of_memory
 
 limits = st.builds(Limits, st.integers(1, 16), st.integers(1, 1000), st.booleans())
@@ -163,6 +165,39 @@ def test_a_prompt_that_does_not_fit_alone_is_an_error(short_of_memory):
     lm.reads_trees = False
     with pytest.raises(ModelError, match="do not fit into the memory"):
         lm.score(asked(shared=True, count=1))
+
+
+def test_states_kept_for_later_are_given_back_once_and_then_the_batch_is_halved(short_of_memory):
+    lm, prompts = short_of_memory, asked(shared=False)
+    expected = lm.score(prompts)
+    below = Below(layout(lm).blocks[:1])
+    lm.most = 130
+    with lm.forward.sharing(below):
+        found = lm.score(prompts)
+    assert 0 < lm.failures < 20
+    for mine, theirs in zip(found, expected, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            assert np.abs(a - b).max() < 1e-4
+    lm.most = 30
+    with lm.forward.sharing(below), pytest.raises(ModelError, match="do not fit into the memory"):
+        lm.score(prompts)
+
+
+def test_a_prefix_that_does_not_fit_beside_kept_states_is_tried_without_them():
+    lm = tiny_lm()
+    below = Below(layout(lm).blocks[:1])
+    tries = []
+
+    def refuse(*_):
+        tries.append(bool(below._made))
+        if below._made:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with lm.forward.sharing(below):
+        lm.score(asked(shared=False, count=1))
+        lm.forward.body.layers[1].register_forward_pre_hook(refuse)
+        lm.score(asked(shared=True))
+    assert tries[:2] == [True, False]
 
 
 def test_a_prefix_kept_for_later_is_given_back_first(short_of_memory):

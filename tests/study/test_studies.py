@@ -7,8 +7,10 @@ import re
 
 import pytest
 
+from tests.study.conftest import make_settings
 from zicl.evaluate.manifest import manifest
 from zicl.evaluate.methods import METHODS
+from zicl.evaluate.plan import Shard
 from zicl.evaluate.store import Results
 from zicl.evaluate.verify import verify
 from zicl.exceptions import ConfigError, UnknownNameError
@@ -101,6 +103,23 @@ def test_studies_share_the_rows_that_are_the_same(bench, english):
     assert [row for row in rows if row["method"] == "naive"] == [row for row in origin if row["method"] == "naive"]
     again = run_study(STUDIES.get("order"), bench)
     assert (again.computed, again.borrowed) == (0, 0)
+
+
+def test_a_shard_takes_only_its_own_rows_from_other_studies(bench, english):
+    run_study(STUDIES.get("labels"), bench)
+    parts = [run_study(STUDIES.get("order"), bench, shard=Shard(number, 2)) for number in (1, 2)]
+    assert [part.borrowed for part in parts] != [2 * 2 * 4, 0]
+    assert sum(part.borrowed for part in parts) == 2 * 2 * 4
+
+
+def test_tasks_with_options_of_their_own_are_no_matter_of_studies(bench, tmp_path):
+    (tmp_path / "choice.jsonl").write_text('{"id": "1", "text": "a", "label": "1", "choices": ["b", "c"]}\n' * 1)
+    (tmp_path / "choice.toml").write_text(
+        '[T]\ntest = "choice.jsonl"\nlabels = 2\ntemplate = "choice"\noptions_column = "choices"\n'
+    )
+    bench.settings = make_settings(tmp_path / "choice.toml")
+    with pytest.raises(ConfigError, match="examples of T have options of their own"):
+        run_study(STUDIES.get("labels"), bench)
 
 
 def test_rows_of_another_corpus_are_not_shared(bench, index, english):

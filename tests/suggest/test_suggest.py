@@ -12,6 +12,7 @@ from zicl.suggest.run import draw, suggest
 LABELS = ["terrible", "great"]
 TEXTS = [f"Take {n}. {text}" for n, text in enumerate(DOCUMENTS)]
 K = Retrieval(k=3)
+DRAWN = Retrieval(k=3, method="diverse", pool=8)
 
 
 def by_name(found):
@@ -102,6 +103,30 @@ def test_a_classifier_that_asks_direct_is_asked_direct_under_all_seeds(index, lm
     stages = []
     suggest(classifier, TEXTS, sample=5, report=lambda stage, *_: stages.append(stage))
     assert sum("direct" in stage for stage in dict.fromkeys(stages)) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "drawn", "option"),
+    [
+        ({}, "labels", "assignments"),
+        ({"retrieval": DRAWN}, "labels, sentences", "assignments"),
+        ({"retrieval": DRAWN, "labelling": Labelling(seed=4)}, "sentences", "physical"),
+        ({"retrieval": Retrieval(k=3, order="shuffled"), "labelling": Labelling(words="none")}, "order", "physical"),
+    ],
+)
+def test_what_a_seed_decides_is_named(index, lm, settings, drawn, option):
+    clf = ZICLClassifier(index, {"terrible": "bad", "great": "good"}, lm, **{"retrieval": Retrieval(k=3), **settings})
+    (sign,) = [s for s in suggest(clf.fit(), DOCUMENTS, sample=6).signals if "another seed" in s.name]
+    assert f"({drawn})" in sign.meaning
+    if sign.level != "good":
+        assert option in sign.option
+
+
+def test_labels_with_a_seed_of_their_own_leave_none_to_draw(index, lm, scored):
+    labelling = Labelling(seed=4)
+    clf = ZICLClassifier(index, {"terrible": "bad", "great": "good"}, lm, retrieval=Retrieval(k=3), labelling=labelling)
+    found = suggest(clf.fit(), DOCUMENTS, sample=6)
+    assert not [s for s in found.signals if "another seed" in s.name]
 
 
 def test_without_demonstrations_there_is_no_corpus_and_no_draw(lm, scored):

@@ -28,11 +28,12 @@ class Line:
 def table(lines: Sequence[Line], review_below: float | None) -> None:
     """The labels for people, a line a text."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
     names = list(dict.fromkeys(name for line in lines for name in line.probabilities))
-    shown = Table("text", "label", *names)
+    shown = Table("text", "label", *map(escape, names))
     for line in lines:
         text = line.text if len(line.text) <= 100 else line.text[:99] + "…"
         shares = (f"{line.probabilities[name]:.1%}" if name in line.probabilities else "" for name in names)

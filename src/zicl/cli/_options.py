@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from zicl._offline import go_offline
 from zicl._progress import Report, silent
-from zicl.cli._loading import LOADING, LoadingChoice
-from zicl.cli._remote import REMOTE, RemoteChoice
+from zicl.cli._loading import LoadingChoice
+from zicl.cli._remote import REMOTE
 from zicl.exceptions import ModelError, UsageError
 
 if TYPE_CHECKING:
     from zicl.classify import ZICLClassifier
+    from zicl.config import Retrieval
     from zicl.demos.labels import Labels
     from zicl.distill.classifier import DistilledClassifier
     from zicl.lm.base import LanguageModel
@@ -57,6 +57,7 @@ FitOption = Annotated[
     str | None,
     typer.Option("--fit", help="A file of unlabelled texts to fit --calibrate batch and --share on. [--file]"),
 ]
+FitTextOption = Annotated[str, typer.Option("--text-column", help="The column of the file of --fit with the text.")]
 KOption = Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")]
 TemplateOption = Annotated[
     str | None,
@@ -142,7 +143,13 @@ class Choice(LoadingChoice):
             from zicl.artefact import load
 
             return load(self.saved, index=self.corpus, lm=self._saved_lm(self.saved), offline=self.offline)
-        return self._new().fit(self._fit_texts(texts, columns or {}), report=report)
+        classifier = self._new()
+        if self.fit is not None and not classifier.learns():
+            raise UsageError(
+                f"--fit {self.fit}: nothing is fitted on texts with these options",
+                hint="leave it out, or add --calibrate batch or --share 8",
+            )
+        return classifier.fit(self._fit_texts(texts, columns or {}), report=report)
 
     def _saved_lm(self, saved: Path) -> str | LanguageModel | None:
         """The model to use in place of the saved one; a saved one behind a server is opened with these options."""
@@ -153,7 +160,10 @@ class Choice(LoadingChoice):
         from zicl._files import read_json
         from zicl._folder import CLASSIFIER
 
-        note = (read_json(saved / CLASSIFIER) if (saved / CLASSIFIER).is_file() else {}).get("lm") or {}
+        note = (read_json(saved / CLASSIFIER) if (saved / CLASSIFIER).is_file() else {}).get("lm")
+        if note is None:
+            # It is no saved classifier, or a distilled one: what loads it says so.
+            return None
         lm = self.language_model(str(note.get("name")), offline=self.offline)
         if not isinstance(lm, str) and lm.identity != note["identity"]:
             raise ModelError(
@@ -178,6 +188,7 @@ class Choice(LoadingChoice):
                 "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
             )
         settings = self._settings()
+        self._check_remote(settings)
         if self.labels.isdecimal() and self.synonyms:
             raise UsageError("options that are other words for every row have no synonyms", hint="leave out --synonyms")
         return ZICLClassifier(
@@ -190,6 +201,19 @@ class Choice(LoadingChoice):
             calibrate=settings.pop("calibration", None),
             **settings,
         )
+
+    def _check_remote(self, settings: Mapping[str, Any]) -> None:
+        """A model behind a server is not loaded, however that is said."""
+        from zicl.lm.http.address import is_remote
+
+        loading = {"device", "dtype", "batch_size"}
+        given = sorted(settings["scoring"].model_fields_set & loading) if "scoring" in settings else []
+        if given and self.lm is not None and is_remote(self.lm):
+            self.check_loading(self.lm)
+            raise UsageError(
+                f"--set scoring.{given[0]} is for a model that is loaded here, and {self.lm} is behind a server",
+                hint="leave it out: the server decides where its model is and in which numbers",
+            )
 
     def searches_synonyms(self) -> bool:
         """Whether the models have to find synonyms of the labels, and may find none; labels are checked on the way."""
@@ -219,6 +243,7 @@ class Choice(LoadingChoice):
             except ValidationError as error:
                 raise readable(error, GROUPS[name]) from error
         _check_names(settings)
+        _check_shown(settings, get_method(self.method or "z-icl").retrieval)
         return settings
 
     def _groups(self) -> dict[str, dict[str, Any]]:
@@ -261,35 +286,16 @@ def _check_names(settings: dict[str, Any]) -> None:
         _ = get_template(template) if isinstance(template, str) else Template(*template)
 
 
-def takes(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a dataclass: it is called with ``choice`` and its own parameters.
-
-    Typer reads a command's options off its signature, so the signature is put together here, once.
-    """
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "choice"]
-        # Each name in the module that writes it: a choice may extend one of another module.
-        hints = get_type_hints(kind, include_extras=True)
-        shared = [p.replace(annotation=hints[p.name]) for p in inspect.signature(kind).parameters.values()]
-        # Few need the options of loading, fewer those of servers: they come last.
-        shared.sort(key=lambda parameter: (parameter.name in REMOTE, parameter.name in LOADING))
-
-        def run(**values: Any) -> None:
-            choice = kind(**{p.name: values.pop(p.name) for p in shared})
-            try:
-                command(choice=choice, **values)
-            finally:
-                if isinstance(choice, RemoteChoice):
-                    choice.finish()
-
-        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *shared)]
-        cast(Any, run).__signature__ = inspect.Signature(parameters)
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
-        return run
-
-    return decorate
+def _check_shown(settings: dict[str, Any], preset: Retrieval) -> None:
+    """Where no demonstration is shown, nothing can be said of them."""
+    retrieval = settings["retrieval"].over(preset) if "retrieval" in settings else preset
+    if retrieval.k > 0:
+        return
+    said = {name: settings[name].model_fields_set - {"k"} for name in ("retrieval", "labelling") if name in settings}
+    if given := [f"{group}.{name}" for group, names in said.items() for name in sorted(names)]:
+        raise UsageError(
+            f"no demonstrations are shown, and {', '.join(given)} was set", hint="leave it out, or use another --method"
+        )
 
 
 def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import typer
 
@@ -75,6 +75,12 @@ class RemoteChoice:
         lm = load_lm(spec, offline=offline, remote=settings)
         self.opened.append(lm)
         return lm
+
+    def but(self, **changes: Any) -> Self:
+        """The same choice with other options; what it opens is closed with what this one opened."""
+        changed = replace(self, **changes)
+        object.__setattr__(changed, "opened", self.opened)
+        return changed
 
     def finish(self) -> None:
         """Say what the servers were asked and paid for, and close the connections."""

@@ -13,7 +13,7 @@ import typer
 
 from zicl._threads import use_threads
 from zicl.cli._classified import Line, ending, table
-from zicl.cli._options import Choice, JsonOption, takes
+from zicl.cli._options import Choice, JsonOption
 from zicl.cli._progress import bars, pace, say
 from zicl.cli._spread import (
     OnOption,
@@ -25,6 +25,7 @@ from zicl.cli._spread import (
     classifying,
     cluster,
 )
+from zicl.cli._takes import takes
 from zicl.exceptions import UsageError
 from zicl.pair import SEPARATOR, plain
 
@@ -95,9 +96,11 @@ def classify(
             classifier = choice.any_classifier((lambda: [row.text for row in rows]) if file else None, report, named)
         added = _columns(classifier)
         _check(classifier, rows, added, {"--options-column": options_column, "--on": on})
+        _check_options(classifier, rows, file)
         if _has_lm(classifier):
-            source = f"as saved in {choice.saved}" if choice.saved else f"fitted on {choice.fit or file}"
-            _say_fitted(classifier, source)
+            given = classifier.settings_["calibration"].priors is not None
+            fitted = "as given" if given else f"fitted on {choice.fit or file}"
+            _say_fitted(classifier, f"as saved in {choice.saved}" if choice.saved else fitted)
             rows = [rows[n] for n in classifier.order([row.text for row in rows])]
             _say_shown(classifier)
         if save is not None:
@@ -200,6 +203,16 @@ def _check(
         )
 
 
+def _check_options(classifier: ZICLClassifier | DistilledClassifier, rows: Sequence[Row], file: str | None) -> None:
+    """Every row can choose from its own labels: found before the first row is scored, and by its number."""
+    from zicl.rows import row_name
+
+    name = "standard input" if file in (None, "-") else Path(str(file)).name
+    for number, row in enumerate(rows, start=1):
+        if row.options:
+            classifier.labels_.among(row.options, row_name(name, number))
+
+
 def _columns(classifier: ZICLClassifier | DistilledClassifier) -> list[str]:
     """The columns the output adds; those of a prompt and its scores only where there is a language model."""
     names = classifier.labels_.names
@@ -207,9 +220,10 @@ def _columns(classifier: ZICLClassifier | DistilledClassifier) -> list[str]:
     if not _has_lm(classifier):
         return columns
     columns += [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
-    if classifier.ensemble_.joins:
-        # What was compared is not the first prompt's log-likelihood alone: nothing of it is lost.
+    # What was compared is not always the first prompt's log-likelihood: nothing of it is lost.
+    if classifier.ensemble_.compares_more:
         columns += [f"value:{name}" for name in names]
+    if classifier.ensemble_.joins:
         columns += [f"term:{term}:{name}" for term in classifier.ensemble_.names for name in names]
     return [*columns, "demonstrations", "input_cut"]
 

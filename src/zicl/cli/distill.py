@@ -11,8 +11,9 @@ import typer
 
 from zicl._files import check_own
 from zicl._folder import CLASSIFIER
-from zicl.cli._options import Choice, JsonOption, takes
+from zicl.cli._options import Choice, JsonOption
 from zicl.cli._progress import bars, pace, say
+from zicl.cli._takes import takes
 from zicl.exceptions import StorageError
 
 if TYPE_CHECKING:

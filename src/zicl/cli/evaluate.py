@@ -13,9 +13,10 @@ import typer
 from zicl._progress import duration
 from zicl.cli._experiment import ExperimentChoice
 from zicl.cli._loading import LoadingChoice
-from zicl.cli._options import JsonOption, takes
+from zicl.cli._options import JsonOption
 from zicl.cli._progress import bars, say
 from zicl.cli._spread import OnOption, SearchersOption, WorkersOption, check_cost, check_unused, cluster, evaluating
+from zicl.cli._takes import takes
 from zicl.exceptions import UsageError, ZICLError
 
 if TYPE_CHECKING:

@@ -9,11 +9,15 @@ from typing import Annotated
 import typer
 
 from zicl._offline import go_offline
-from zicl.cli._options import Choice, JsonOption, OfflineOption, SeedOption, takes
+from zicl.cli._options import Choice, FitTextOption, JsonOption, OfflineOption, SeedOption
 from zicl.cli._progress import bars
+from zicl.cli._takes import takes
 from zicl.exceptions import UsageError
 
 TextArgument = Annotated[str, typer.Argument(help="The text.")]
+FitPairOption = Annotated[
+    str | None, typer.Option("--pair-column", help="The column of the file of --fit with the second text of a pair.")
+]
 PairOption = Annotated[str | None, typer.Option("--pair", help="The second text, where pairs are classified.")]
 
 
@@ -22,12 +26,15 @@ def explain(
     choice: Choice,
     text: TextArgument,
     pair: PairOption = None,
+    text_column: FitTextOption = "text",
+    pair_column: FitPairOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Why a text gets its label: its demonstrations, and the score of every label."""
     with bars() as report:
         report("loading the models", 0, None)
-        explanation = choice.classifier().explain(text if pair is None else (text, pair))
+        columns = {"text_column": text_column, "pair_column": pair_column}
+        explanation = choice.classifier(columns=columns).explain(text if pair is None else (text, pair))
     if json_output:
         typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
         return
@@ -41,6 +48,8 @@ def prompt(
     choice: Choice,
     text: TextArgument,
     pair: PairOption = None,
+    text_column: FitTextOption = "text",
+    pair_column: FitPairOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """The exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
@@ -49,7 +58,8 @@ def prompt(
     asked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
     with bars() as report:
         report("loading the models", 0, None)
-        pipeline = choice.classifier().pipeline_
+        columns = {"text_column": text_column, "pair_column": pair_column}
+        pipeline = choice.classifier(columns=columns).pipeline_
         if pipeline.labels.counted:
             raise UsageError(
                 "the labels count options that every text has of its own", hint="name labels: --labels a,b"

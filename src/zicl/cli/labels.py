@@ -60,6 +60,11 @@ def suggest(
     if known:
         words = {label.name: list(known[label.words]) for label in missing}
     drafted = chosen.with_synonyms(words)
+    if output is not None:
+        from zicl._files import write_text
+
+        write_text(output, _DRAFT + drafted.to_toml())
+        say(f"written to {output}: a draft, to be read over and changed")
     if json_output:
         alternatives = {name: [asdict(option) for option in options] for name, options in found.items()}
         typer.echo(
@@ -75,8 +80,3 @@ def suggest(
         say(f"{label.name}: {', '.join(label.synonyms) or 'none good enough, name one by hand'}{more}")
     if output is None:
         typer.echo(_DRAFT + drafted.to_toml())
-        return
-    from zicl._files import write_text
-
-    write_text(output, _DRAFT + drafted.to_toml())
-    say(f"written to {output}: a draft, to be read over and changed")

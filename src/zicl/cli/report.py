@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl.cli._options import JsonOption, takes
+from zicl.cli._options import JsonOption
 from zicl.cli._page import PageChoice
 from zicl.cli._progress import say
+from zicl.cli._takes import takes
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:

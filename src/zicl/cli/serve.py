@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zicl.cli._options import Choice, takes
+from zicl.cli._options import Choice, FitTextOption
 from zicl.cli._progress import say
+from zicl.cli._takes import takes
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def serve(
     max_characters: Annotated[int, typer.Option(help="Characters of a text.")] = 10_000,
     max_labels: Annotated[int, typer.Option(help="Labels of a request.")] = 100,
     max_k: Annotated[int, typer.Option(help="Demonstrations a request may ask for.")] = 64,
+    text_column: FitTextOption = "text",
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser, if this is a terminal.")
     ] = True,
@@ -63,10 +64,10 @@ def serve(
     if choice.searches_synonyms():
         check_free(access)
         say("finding synonyms of the labels: the models are loaded first")
-        made = _classifier(choice)
+        made = _classifier(choice, text_column)
         ended = run(lambda: made, access, limits, listening=listening, ready=_tell_ready)
     else:
-        ended = run(lambda: _classifier(choice), access, limits, listening=listening, ready=_tell_ready)
+        ended = run(lambda: _classifier(choice, text_column), access, limits, listening=listening, ready=_tell_ready)
     say("stopped")
     if not ended:
         # Python would wait until the models are loaded, or fetched, for nobody. What is fetched is moved in when whole.
@@ -80,11 +81,11 @@ def _placed(choice: Choice, place: Path | None) -> Choice:
         if choice.saved is not None:
             raise UsageError(f"{place} and --with {choice.saved} were both given", hint="give one of them")
         if (place / "classifier.json").is_file():
-            choice = replace(choice, saved=place)
+            choice = choice.but(saved=place)
         elif choice.corpus is not None:
             raise UsageError(f"{place} and --corpus {choice.corpus} were both given", hint="give one of them")
         elif (place / "manifest.json").is_file():
-            choice = replace(choice, corpus=place)
+            choice = choice.but(corpus=place)
         else:
             raise UsageError(
                 f"{place} is neither a saved classifier nor a corpus",
@@ -95,8 +96,8 @@ def _placed(choice: Choice, place: Path | None) -> Choice:
     return choice
 
 
-def _classifier(choice: Choice) -> ZICLClassifier:
-    return choice.classifier()
+def _classifier(choice: Choice, text_column: str) -> ZICLClassifier:
+    return choice.classifier(columns={"text_column": text_column})
 
 
 def _tell_ready(classifier: ZICLClassifier) -> None:

@@ -13,8 +13,9 @@ import typer
 from zicl._progress import duration
 from zicl.cli._experiment import DataChoice
 from zicl.cli._loading import LoadingChoice
-from zicl.cli._options import JsonOption, takes
+from zicl.cli._options import JsonOption
 from zicl.cli._progress import bars, say
+from zicl.cli._takes import takes
 from zicl.exceptions import HeadsError, UsageError
 
 if TYPE_CHECKING:

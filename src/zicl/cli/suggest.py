@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zicl.cli._options import Choice, JsonOption, takes
+from zicl.cli._options import Choice, JsonOption
 from zicl.cli._progress import bars, say
+from zicl.cli._takes import takes
 
 if TYPE_CHECKING:
     from zicl.suggest.run import Suggestion
@@ -60,7 +61,7 @@ def _plain(choice: Choice) -> Choice:
         return choice
     fitted = ("calibration.", "retrieval.share=")
     kept = [entry for entry in choice.settings or [] if not entry.startswith(fitted)]
-    return replace(choice, calibrate=None, share=None, settings=kept)
+    return choice.but(calibrate=None, share=None, fit=None, settings=kept)
 
 
 def _show(found: Suggestion) -> None:

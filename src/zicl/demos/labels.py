@@ -22,6 +22,7 @@ class Label:
     description: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "synonyms", _listed(self.synonyms))
         for value in (self.name, self.words, self.description, *self.synonyms):
             if not isinstance(value, str):
                 raise LabelError(f"a label holds {value!r}, not text", hint='labels are text: "0" and "1", not 0 and 1')
@@ -85,7 +86,7 @@ class Labels:
                 hint='give a list, e.g. ["terrible", "great"], or a labels.toml',
             )
         if isinstance(value, Mapping):
-            return cls(tuple(Label(name, synonyms=_listed(synonyms)) for name, synonyms in value.items()))
+            return cls(tuple(Label(name, synonyms=synonyms) for name, synonyms in value.items()))
         if hasattr(value, "tolist"):  # an array or a column
             value = value.tolist()
         if isinstance(value, Sequence):
@@ -127,18 +128,24 @@ class Labels:
                     f"{where} has the option {unknown[0]!r}, which is no label",
                     hint=f"the labels are: {', '.join(self.names)}",
                 )
-            # In the labels' own order, whatever order the options are in.
-            return Labels(tuple(label for label in self.items if label.name in options))
         if len(options) > len(self):
             raise LabelError(f"{where} has {len(options)} options, the labels count {len(self)}", hint="raise --labels")
+        if len(options) < 2:
+            raise LabelError(f"{where} has {len(options)} options", hint="give it at least two")
+        words = [" ".join(each.split()).casefold() if self.counted else each for each in options]
+        if twice := [option for option, word in zip(options, words, strict=True) if words.count(word) > 1]:
+            raise LabelError(f"{where} has the option {twice[0]!r} twice", hint="give each option once")
+        if not self.counted:
+            # In the labels' own order, whatever order the options are in.
+            return Labels(tuple(label for label in self.items if label.name in options))
         items = (Label(str(number), words) for number, words in enumerate(options, start=1))
         return Labels(tuple(items), counted=True)
 
-    def with_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> Labels:
+    def with_synonyms(self, synonyms: Mapping[str, str | Sequence[str]]) -> Labels:
         """The same labels with synonyms given for some of them."""
         for name in synonyms:
             self[name]
-        items = (replace(x, synonyms=tuple(synonyms.get(x.name, x.synonyms))) for x in self.items)
+        items = (replace(x, synonyms=_listed(synonyms.get(x.name, x.synonyms))) for x in self.items)
         return replace(self, items=tuple(items))
 
     def to_toml(self) -> str:
@@ -177,7 +184,7 @@ def make_label(entry: Mapping[str, Any], where: str) -> Label:
     if unknown or "name" not in entry:
         what = f"unknown keys {', '.join(sorted(unknown))}" if unknown else "no name"
         raise LabelError(f"{where}: {what}", hint="keys are name, words, synonyms, description")
-    return Label(**{**entry, "synonyms": _listed(entry.get("synonyms", ()))})
+    return Label(**entry)
 
 
 def _listed(value: str | Iterable[str]) -> tuple[str, ...]:

@@ -71,7 +71,8 @@ def cut(tokenizer: Tokenizer, text: str, limit: int) -> Segment:
         # Tokens of the shortened text can differ at its end, so it is encoded anew and checked.
         shorter = tokenizer.decode(whole.tokens[:count]).rstrip("\ufffd").rstrip()
         candidate = segment(tokenizer, shorter)
-        if len(candidate) <= limit:
+        # Of several characters in single bytes none is read where the last is cut.
+        if shorter and len(candidate) <= limit:
             return candidate
         count -= 1
     return whole if len(whole) <= limit else EMPTY

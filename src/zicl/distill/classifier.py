@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from zicl._estimator import TextClassifier
+from zicl._estimator import TextClassifier, one_of_two
 from zicl.calibrate.scores import Scores, log_softmax
 from zicl.demos.labels import Labels
 from zicl.demos.template import Template, get_template
@@ -85,11 +85,11 @@ class DistilledClassifier(TextClassifier):
         ]
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float64]:
-        """What is compared, one row a text, one column a label (also for two) in the order of ``classes_``."""
-        return self._columns(self._scores(check_texts(X)))
+        """What is compared, a column a label in the order of ``classes_``; of two labels the second less the first."""
+        return one_of_two(self._columns(self._scores(check_texts(X))))
 
     def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
-        """Softmax of ``decision_function`` over the labels."""
+        """The softmax of what is compared, a column a label in the order of ``classes_``."""
         return self._columns(np.exp(log_softmax(self._scores(check_texts(X)))))
 
     def predict(self, X: Iterable[str]) -> NDArray[np.object_]:

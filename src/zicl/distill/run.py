@@ -60,13 +60,13 @@ def distill(
     encoder = encoder or _encoder(teacher)
     vectors = _embed(encoder, distinct, report)
     report("drawing the sample", 0, 1)
-    chosen = diverse_sample(vectors, sample, teacher.seed)
+    chosen = diverse_sample(vectors, sample, teacher.seed_)
     report("drawing the sample", 1, 1)
     asked, vectors = [distinct[int(n)] for n in chosen], vectors[chosen]
     with TemporaryDirectory(prefix="zicl-") as scratch:
         shares = ask(teacher, asked, work or Path(scratch), overwrite=overwrite, report=report)
-    learned, held = split(len(asked), held_out, teacher.seed)
-    trained = train(vectors[learned], shares[learned], teacher.seed, report)
+    learned, held = split(len(asked), held_out, teacher.seed_)
+    trained = train(vectors[learned], shares[learned], teacher.seed_, report)
     origin = Origin(
         lm=teacher.lm_.name,
         teacher=depends_on(teacher),

@@ -73,13 +73,22 @@ def _alike(cell: Cell) -> list[tuple[str, ...]]:
     return [(cell.task, cell.method, cell.template, cell.inference), (cell.method, cell.inference)]
 
 
-def forward_tokens(prompts: Sequence[Prompt], count: int) -> int:
-    """Tokens that ``count`` prompts like these feed: a prefix they all share once, everything else each."""
+def forward_tokens(prompts: Sequence[Prompt], count: int, *, trees: bool = True) -> int:
+    """Tokens that ``count`` prompts like these feed: a prefix they all share once, everything else each.
+
+    A model that cannot read ``trees`` is fed the whole of every label's prompt.
+    """
     if not prompts:
         return 0
+    if not trees:
+        return round(sum(map(_plain, prompts)) / len(prompts) * count)
     prefixes = {prompt.prefix.tokens for prompt in prompts}
     shared = len(prompts[0].prefix) if len(prefixes) == 1 and len(prompts) > 1 else 0
     return shared + round((fed(prompts) - shared) / len(prompts) * count)
+
+
+def _plain(prompt: Prompt) -> int:
+    return sum(len(prompt.tokens(branch)) for branch in range(len(prompt.branches)))
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,9 @@ class Estimate:
 def estimate(runner: Runner, done: set[tuple[str, str]], shard: Shard | None = None) -> Estimate:
     """Write a few prompts of each kind of cell, count their tokens, and time ten of them."""
     world = runner.world
+    # Controls may do without a model.
+    lm = world.lm if world.needs("needs_lm") else None
+    trees = getattr(lm, "reads_trees", True)
     sampled: dict[tuple[str, ...], list[list[Prompt]]] = {}
     examples, tokens = dict[str, int](), dict[str, int]()
     asked: Counter[Cell] = Counter()
@@ -117,19 +129,20 @@ def estimate(runner: Runner, done: set[tuple[str, str]], shard: Shard | None = N
         if kind not in sampled:
             sampled[kind] = runner.prompts(cell, rows[:: max(1, len(rows) // _PER_CELL)][:_PER_CELL])
         examples[cell.key] = left
-        if isinstance(world.lm, RemoteLanguageModel):
-            each = [sum(map(world.lm.sent, prompts)) / len(prompts) for prompts in sampled[kind] if prompts]
+        if isinstance(lm, RemoteLanguageModel):
+            each = [sum(map(lm.sent, prompts)) / len(prompts) for prompts in sampled[kind] if prompts]
             tokens[cell.key] = round(sum(each) * left)
         else:
-            tokens[cell.key] = sum(forward_tokens(prompts, left) for prompts in sampled[kind])
-    if isinstance(world.lm, RemoteLanguageModel):
+            tokens[cell.key] = sum(forward_tokens(prompts, left, trees=trees) for prompts in sampled[kind])
+    if isinstance(lm, RemoteLanguageModel):
         return Estimate(examples, tokens, None)
     probed = [prompts[0] for ways in sampled.values() for prompts in ways]
     probed = probed[:: max(1, len(probed) // _PROBED)][:_PROBED]
-    if not probed:
+    if not probed or lm is None:
         return Estimate(examples, tokens, 0.0)
-    world.lm.score(probed[:1])
+    lm.score(probed[:1])
     begun = time.perf_counter()
     for prompt in probed:
-        world.lm.score([prompt])
-    return Estimate(examples, tokens, sum(len(pack([p])) for p in probed) / (time.perf_counter() - begun))
+        lm.score([prompt])
+    read = sum(len(pack([p])) if trees else _plain(p) for p in probed)
+    return Estimate(examples, tokens, read / (time.perf_counter() - begun))

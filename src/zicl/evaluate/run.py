@@ -15,6 +15,7 @@ from zicl._files import locked
 from zicl._progress import Report, silent
 from zicl.assemble import Settings, assemble
 from zicl.demos.labeler import Drawn, GoldLabels
+from zicl.demos.labels import Labels
 from zicl.demos.prompt import Prompt
 from zicl.ensemble import Ensemble
 from zicl.evaluate import controls, spent
@@ -117,6 +118,7 @@ class Runner:
     def __init__(self, world: World) -> None:
         self.world = world
         self._last: tuple[Cell, Ensemble] | None = None
+        self._with_synonyms: dict[str, Labels] = {}
 
     def try_out(self, todo: Sequence[Batch]) -> None:
         """One prompt of every kind of cell: what cannot be written is found before the first row, not hours later."""
@@ -134,8 +136,10 @@ class Runner:
         method = self.world.methods[cell.method]
         if method.kind == "prompt":
             texts, options = [example.text for example in examples], _options(examples)
+            # Made by the whole model, which may have to find synonyms.
+            ensemble = self.ensemble(cell)
             with self.world.silenced(method):
-                results = self.ensemble(cell).run(texts, options=options, identical=self._identical(cell, examples))
+                results = ensemble.run(texts, options=options, identical=self._identical(cell, examples))
             named = method.demos == "train"
             return [_prompted(cell, e, r, named=named) for e, r in zip(examples, results, strict=True)]
         if method.kind == "instruction":
@@ -163,7 +167,8 @@ class Runner:
         experiment = world.experiment
         template = task.template if cell.template == "task" else cell.template
         labelling = method.labelling
-        if task.labels.counted and (cell.method in METHODS or "words" not in labelling.model_fields_set):
+        said = "labelling" in method.model_fields_set and "words" in labelling.model_fields_set
+        if task.labels.counted and (cell.method in METHODS or not said):
             # Options that are other words for every example have no synonyms; the classifier does the same.
             labelling = labelling.model_copy(update={"words": "neighbours"})
         settings = Settings(
@@ -173,8 +178,10 @@ class Runner:
             experiment.scoring.model_copy(update={"inference": cell.inference, "encoder": method.encoder}),
             method.calibration,
         )
-        return assemble(
-            task.labels,
+        # Synonyms that have to be found are found once a task.
+        synonyms = labelling.words == "synonyms" and method.retrieval.k > 0
+        ensemble = assemble(
+            self._with_synonyms.get(cell.task, task.labels) if synonyms else task.labels,
             world.lm,
             index,
             settings,
@@ -184,6 +191,9 @@ class Runner:
             clusters=world.clusters(cell.task, method.retrieval.share, seed),
             opinion=Opinion(world.embed, world.encoder.identity) if method.encoder else None,
         )
+        if synonyms:
+            self._with_synonyms[cell.task] = ensemble.labels
+        return ensemble
 
     def _labels(self, cell: Cell) -> tuple[str, ...]:
         return self.world.tasks[cell.task].labels.names

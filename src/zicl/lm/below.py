@@ -47,7 +47,8 @@ class Below:
         return kept
 
     def _keep(self, key: Key, output: Any) -> None:
-        self._made[key] = output
+        # Some families give a tuple, and GPT-J in it the attention's weights, which nothing above reads.
+        self._made[key] = (output[0], *(None for _ in output[1:])) if isinstance(output, tuple) else output
         while sum(map(_size, self._made.values())) > self._most:
             self._made.popitem(last=False)
 
@@ -60,7 +61,7 @@ def _key(batch: Sequence[Packed]) -> Key:
 
 
 def _size(output: Any) -> int:
-    """The bytes of a layer's output, which in some families is a tuple."""
+    """The bytes of what is kept of a layer's output."""
     tensor: torch.Tensor = output[0] if isinstance(output, tuple) else output
     return tensor.nbytes
 

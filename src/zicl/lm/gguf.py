@@ -9,6 +9,7 @@ from zicl._files import file_hash, home, read_json, write_json, writing
 from zicl._progress import Report, silent
 from zicl._quiet import quiet
 from zicl.exceptions import ModelError, ModelNotFoundError, first_line
+from zicl.lm.whole import whole
 
 NOTE = "zicl.json"
 
@@ -36,7 +37,7 @@ def convert(path: Path, folder: Path) -> None:
     place: dict[str, Any] = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
     try:
         with quiet():
-            model = AutoModelForCausalLM.from_pretrained(**place, dtype=torch.float32)
+            loaded = AutoModelForCausalLM.from_pretrained(**place, dtype=torch.float32, output_loading_info=True)
             tokenizer = AutoTokenizer.from_pretrained(**place)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise ModelError(
@@ -44,6 +45,7 @@ def convert(path: Path, folder: Path) -> None:
             hint="transformers reads the GGUF files of most Llama, Qwen, Gemma and GPT-2 models; use the "
             "original weights (hf:…) for others",
         ) from error
+    model = whole(path.name, *loaded)
     # Dequantised weights are ordinary ones; transformers refuses to save them while they are marked as quantised.
     model.hf_quantizer, model.is_quantized = None, False
     if hasattr(model.config, "quantization_config"):

@@ -106,14 +106,15 @@ class HFLanguageModel:
         self, prefix: tuple[int, ...], indices: list[int], prompts: Sequence[Prompt]
     ) -> Iterator[tuple[list[int], list[BranchScores]]]:
         """The prefix once, then the prompts' own tokens, several prompts packed into one sequence."""
-        past = self._room.one(lambda: self._past(prefix), len(prefix)) if prefix else None
+        forget = self._forget_layers
+        past = self._room.one(lambda: self._past(prefix), len(prefix), forget) if prefix else None
 
         def compute(batch: list[int]) -> list[BranchScores]:
             packed = pack([prompts[indices[n]] for n in batch], prefix_computed=True)
             return self.forward.packed([packed], past)[0]
 
         sizes = [len(pack([prompts[i]], prefix_computed=bool(prefix))) for i in indices]
-        for batch, scores in self._room.batches(sizes, compute, Limits(self.batch_size, _PACK_TOKENS)):
+        for batch, scores in self._room.batches(sizes, compute, Limits(self.batch_size, _PACK_TOKENS), spare=forget):
             yield [indices[n] for n in batch], scores
 
     def _past(self, prefix: tuple[int, ...]) -> Past:
@@ -144,7 +145,10 @@ class HFLanguageModel:
         """Give back what is kept for later, the prefix and the layers' states; whether there was any."""
         kept = self._last_prefix is not None
         self.forget_prefix()
-        return (self.forward.below is not None and self.forward.below.forget()) or kept
+        return self._forget_layers() or kept
+
+    def _forget_layers(self) -> bool:
+        return self.forward.below is not None and self.forward.below.forget()
 
     def _reads_trees(self) -> bool:
         """Whether this model gives a packed tree the scores of plain forward passes: tried once, at load.

@@ -21,6 +21,7 @@ from zicl.lm.pages import use_large_pages
 from zicl.lm.placement import Placement, pick_device
 from zicl.lm.room import out_of_memory, too_large
 from zicl.lm.tokenizer import PlainTokenizer
+from zicl.lm.whole import whole
 
 DEFAULT_LM = "smollm2-135m"
 # Files up to this size are hashed whole, larger ones by their size and pieces spread over them.
@@ -97,6 +98,11 @@ def _place(spec: str, *, offline: bool, report: Report) -> tuple[str, dict[str, 
     place, revision = resolve(spec, offline=offline, report=report), ""
     if not Path(place).is_dir():
         place, _, revision = place.partition("@")
+    if revision and Path(place).is_dir():
+        raise ModelError(
+            f"{spec} names a revision, which a folder has not, and there is a folder {place} here",
+            hint=f"name the folder without a revision, ./{place}, or work where there is no such folder",
+        )
     options: dict[str, Any] = {"local_files_only": offline or Path(place).is_dir(), "trust_remote_code": False}
     return place, {**options, "revision": revision} if revision else options
 
@@ -123,10 +129,11 @@ def resolve(spec: str, *, offline: bool = False, report: Report = silent) -> str
 
 
 def _load_model(spec: str, place: str, options: dict[str, Any], *, offline: bool) -> Any:
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
     try:
-        return AutoModelForCausalLM.from_pretrained(place, **options)
+        return whole(spec, *AutoModelForCausalLM.from_pretrained(place, **options, output_loading_info=True))
     except (OSError, ValueError, KeyError) as error:
         if "device_map" in options and isinstance(error, ValueError):
             raise ModelError(
@@ -134,10 +141,13 @@ def _load_model(spec: str, place: str, options: dict[str, Any], *, offline: bool
                 hint="map:auto finds a place for every part; int8 weights lie on CUDA devices only",
             ) from error
         raise _not_loaded(spec, error, offline) from error
-    except (RuntimeError, MemoryError) as error:
-        if not out_of_memory(error):
-            raise
-        raise too_large(spec, error) from error
+    except (RuntimeError, MemoryError, SafetensorError) as error:
+        if out_of_memory(error):
+            raise too_large(spec, error) from error
+        raise ModelError(
+            f"the weights of {spec} could not be read: {first_line(error)}",
+            hint="the file may be cut short or belong to another config.json: fetch the model again",
+        ) from error
 
 
 def _moved(spec: str, model: Any, device: str) -> Any:

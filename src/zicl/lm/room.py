@@ -57,7 +57,7 @@ class Room:
         ``spare`` gives memory back that is held only to save time, and says whether there was any.
         """
         order = sorted(range(len(sizes)), key=lambda number: -sizes[number])
-        start = 0
+        start, spared = 0, False
         while start < len(order):
             count = limits.batch([sizes[n] for n in order[start : start + limits.prompts]], self.tokens)
             batch = order[start : start + count]
@@ -65,16 +65,21 @@ class Room:
             found, failure = _tried(compute, batch)
             # Here, and not where the error is caught: until then its traceback holds what was computed.
             if found is None:
-                if not spare():
+                # Once a batch: every try may keep something for later again.
+                spared = not spared and spare()
+                if not spared:
                     self._halve(count, tokens, failure)
                 _give_back()
                 continue
             yield batch, found[0]
-            start += count
+            start, spared = start + count, False
 
-    def one(self, compute: Callable[[], T], tokens: int) -> T:
+    def one(self, compute: Callable[[], T], tokens: int, spare: Callable[[], bool] = lambda: False) -> T:
         """Compute what cannot be halved."""
         found, failure = _tried(lambda _: compute(), [0])
+        if found is None and spare():
+            _give_back()
+            found, failure = _tried(lambda _: compute(), [0])
         if found is None:
             raise self._too_long(tokens, failure)
         return found[0]

@@ -42,7 +42,8 @@ class PlainTokenizer:
         """The text of ``tokens``, nothing cleaned up."""
         anchored = [*self._anchor, *tokens]
         text: str = self._tokenizer.decode(anchored, clean_up_tokenization_spaces=False)
-        return text[text.index(_ANCHOR) + 1 :] if self._anchor else text
+        # Half a character may swallow the anchor: what is left then are marks of broken characters.
+        return text[text.find(_ANCHOR) + 1 :] if self._anchor else text
 
     def chat(self, asked: str) -> tuple[int, ...] | None:
         """The tokens of a user's turn through the chat template, up to the answer; None if there is no template."""

@@ -109,14 +109,14 @@ class Configurations:
 
     def _made(self, wanted: Configuration) -> ZICLClassifier:
         """The base with what is wanted over it; what it learned from texts holds for itself alone and is left out."""
-        own, preset = Settings(**self.base.settings_), get_method(wanted.method or self.base.method)
+        own, preset = Settings(**self.base.settings_), get_method(wanted.method or self.base.method_)
         retrieval = own.retrieval.model_copy(update={"share": 1, "include_fit_texts": False})
         labelling, scoring, calibration = own.labelling, own.scoring, own.calibration
         if wanted.method is not None:
             k = preset.retrieval.k and (own.retrieval.k or preset.retrieval.k)
             retrieval = retrieval.model_copy(update={"method": preset.retrieval.method, "k": k})
             labelling = labelling.model_copy(update={"words": preset.labelling.words})
-            if scoring.encoder == get_method(self.base.method).scoring.encoder:
+            if scoring.encoder == get_method(self.base.method_).scoring.encoder:
                 # As its method has it: another method brings its own.
                 scoring = scoring.model_copy(update={"encoder": preset.scoring.encoder})
         if wanted.k is not None:
@@ -132,13 +132,13 @@ class Configurations:
             self.index,
             wanted.labels or self.base.labels_,
             self.base.lm_,
-            method=wanted.method or self.base.method,
+            method=wanted.method or self.base.method_,
             retrieval=retrieval,
             labelling=labelling,
             prompt=prompt,
             scoring=scoring,
             calibrate=calibration,
-            seed=self.base.seed if wanted.seed is None else wanted.seed,
+            seed=self.base.seed_ if wanted.seed is None else wanted.seed,
             # While it serves, the server fetches nothing.
             offline=True,
         )
@@ -169,12 +169,12 @@ def told(classifier: ZICLClassifier) -> schema.SettingsOut:
             for x in classifier.labels_
         ],
         template=list(settings.prompt.template),
-        method=classifier.method,
+        method=classifier.method_,
         retrieval=settings.retrieval.method if settings.retrieval.k else "none",
         inference=settings.scoring.inference,
         encoder=settings.scoring.encoder,
         k=settings.retrieval.k,
-        seed=classifier.seed,
+        seed=classifier.seed_,
         calibration=settings.calibration.method,
         share=settings.retrieval.share,
     )

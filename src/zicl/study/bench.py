@@ -91,6 +91,11 @@ class Bench:
         lm, index = self.lm or self._lms.get(loaded), self.index or self._indexes.get(corpus)
         lm = lm or self.asked(experiment.lm)
         world = World(experiment, lm=lm, index=index, offline=self.offline, report=self.report)
+        if counted := [name for name, task in world.tasks.items() if task.labels.counted]:
+            raise ConfigError(
+                f"examples of {', '.join(counted)} have options of their own, and studies are of labels that all share",
+                hint="leave the task out of --tasks",
+            )
         if world.index is not None:
             self._indexes[corpus] = world.index
         self._lms[loaded] = world.lm

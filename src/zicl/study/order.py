@@ -92,8 +92,8 @@ def _findings(options: OrderOptions, outcome: Outcome) -> list[str]:
         said.append(
             f"{outcome.name(block)}: the standard deviation of accuracy on a task is {_spread(found.labels)} over "
             f"draws of labels for the same sentences and {_spread(found.sentences)} over draws of sentences with the "
-            f"same labels; the first minus the second is {points(found.difference)} ({options.draws} draws of labels by a "
-            f"draw of sentences a seed; {outcome.size(block, _drawn(options))})."
+            f"same labels; the first minus the second is {points(found.difference)} ({options.draws} draws of labels "
+            f"by a draw of sentences a seed; {outcome.size(block, _drawn(options))})."
         )
     return said
 

@@ -40,7 +40,7 @@ def run_study(study: Study, bench: Bench, *, shard: Shard | None = None) -> Ran:
         folder = bench.results(study, part)
         world = bench.world(bench.experiment(study, part))
         world.check()
-        taken = borrow(world, folder, bench.others(folder))
+        taken = borrow(world, folder, bench.others(folder), shard)
         found = evaluate(world, folder, shard=shard, report=_under(f"{study.name}/{part.name}", bench.report))
         computed, borrowed = computed + found.computed, borrowed + taken
         kept += max(0, found.kept - taken)

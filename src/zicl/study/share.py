@@ -8,22 +8,24 @@ from typing import Any
 
 from zicl._files import locked
 from zicl.evaluate.manifest import manifest
+from zicl.evaluate.plan import Shard, batches
 from zicl.evaluate.store import Results, cell_key, deciding
 from zicl.evaluate.world import World
 
 
-def borrow(world: World, folder: Path, others: Iterable[Path]) -> int:
-    """Copy into a results folder the rows it would compute anew; how many these are."""
+def borrow(world: World, folder: Path, others: Iterable[Path], shard: Shard | None = None) -> int:
+    """Copy into a results folder the rows it, or a shard of it, would compute anew; how many these are."""
     copied = 0
     with locked(folder, f"another process is writing to {folder}"):
         results = Results.begin(folder, manifest(world))
         done = results.done()
-        planned = {(task, example.id) for task, examples in world.examples.items() for example in examples}
+        plan = batches(world.experiment, world.examples, shard)
+        planned = {(batch.cell.key, example.id) for batch in plan for example in batch.examples}
         for other in others:
             rows = [
                 row
                 for row in _alike(results.manifest, Results.open(other))
-                if (row["task"], row["example"]) in planned and (_key(row), row["example"]) not in done
+                if (_key(row), row["example"]) in planned - done
             ]
             if rows:
                 results.write(f"from.{other.parent.name}.{other.name}-{len(done)}", rows)

@@ -17,6 +17,9 @@ from zicl.results import Result
 
 # They give three pairs to compare; each further seed would cost a whole pass.
 SEEDS = 3
+LABELS = "labels"
+# Ways to find sentences that leave nothing to a seed.
+_DRAW_NOTHING = ("physical", "nearest")
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,14 @@ class Pass:
 
 @dataclass(frozen=True)
 class Passes:
-    """``draws`` differ in the seed alone, the classifier's own first; ``other`` in the inference alone."""
+    """``draws`` differ in the seed alone, the classifier's own first; ``other`` in the inference alone.
+
+    ``drawn`` is what of the demonstrations a seed decides.
+    """
 
     draws: tuple[Pass, ...]
     other: Pass
+    drawn: tuple[str, ...]
 
     @property
     def main(self) -> Pass:
@@ -55,12 +62,25 @@ def ask(classifier: ZICLClassifier, texts: Sequence[str], report: Report = silen
     """All passes over one language model and one corpus, which are not loaded again."""
     settings = Settings(**classifier.settings_)
     own: Inference = "direct" if settings.scoring.inference == "direct" else "channel"
-    # Without demonstrations, without labels on them, or with the model's own, a seed has none to draw.
-    labelling = settings.labelling
-    drawn = settings.retrieval.k > 0 and labelling.source == "random" and labelling.words != "none"
-    seeds = range(classifier.seed, classifier.seed + (SEEDS if drawn else 1))
+    drawn = _drawn(settings)
+    seeds = range(classifier.seed_, classifier.seed_ + (SEEDS if drawn else 1))
     draws = tuple(_pass(classifier, texts, own, seed, report) for seed in seeds)
-    return Passes(draws, _pass(classifier, texts, "direct" if own == "channel" else "channel", seeds[0], report))
+    other = _pass(classifier, texts, "direct" if own == "channel" else "channel", seeds[0], report)
+    return Passes(draws, other, drawn)
+
+
+def _drawn(settings: Settings) -> tuple[str, ...]:
+    """What a seed decides: labels unless they are the model's own, not shown or have a seed, sentences, their order."""
+    retrieval, labelling = settings.retrieval, settings.labelling
+    if retrieval.k == 0:
+        return ()
+    labels = labelling.source == "random" and labelling.words != "none" and labelling.seed is None
+    found = {
+        LABELS: labels,
+        "sentences": retrieval.method not in _DRAW_NOTHING,
+        "order": retrieval.order == "shuffled",
+    }
+    return tuple(what for what, is_drawn in found.items() if is_drawn)
 
 
 def _pass(classifier: ZICLClassifier, texts: Sequence[str], inference: Inference, seed: int, report: Report) -> Pass:
@@ -82,7 +102,7 @@ def _pass(classifier: ZICLClassifier, texts: Sequence[str], inference: Inference
 def plain(settings: Settings, inference: Inference) -> Settings:
     """The settings without what hides a sign: calibration, several draws or inferences, the encoder's opinion."""
     return settings._replace(
-        labelling=settings.labelling.model_copy(update={"assignments": 1, "seed": None}),
+        labelling=settings.labelling.model_copy(update={"assignments": 1}),
         scoring=settings.scoring.model_copy(update={"inference": inference, "encoder": False}),
         calibration=Calibration(),
     )

@@ -49,7 +49,7 @@ def suggest(
         )
     given = check_texts(texts)
     distinct = sorted({text.strip() for text in given})
-    chosen = draw(distinct, sample, classifier.seed)
+    chosen = draw(distinct, sample, classifier.seed_)
     around = None
     if classifier.index_ is not None:
         around = look_around(classifier.index_, chosen, settings.retrieval, report)
@@ -82,7 +82,7 @@ def _model_signals(passes: Passes, names: tuple[str, ...]) -> list[Signal]:
     for each in (passes.main, passes.other):
         found += [signals.evenness(each.scores, each.inference), signals.largest(each.scores, names, each.inference)]
     if len(passes.draws) > 1:
-        found.append(signals.seeds([each.labels for each in passes.draws]))
+        found.append(signals.seeds([each.labels for each in passes.draws], passes.drawn))
     found.append(signals.inferences([passes.main.labels, passes.other.labels]))
     prompts = [result.prepared.prompt for result in passes.main.results]
     found.append(signals.cut([prompt.input_cut for prompt in prompts]))

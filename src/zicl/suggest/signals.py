@@ -128,14 +128,16 @@ def agreement(passes: Sequence[Sequence[str]]) -> float:
     return float(np.mean([np.mean(first == second) for first, second in combinations(rows, 2)]))
 
 
-def seeds(passes: Sequence[Sequence[str]]) -> Signal:
-    """How often two seeds give a text the same label."""
+def seeds(passes: Sequence[Sequence[str]], drawn: Sequence[str] = ("labels",)) -> Signal:
+    """How often two seeds give a text the same label; ``drawn`` is what of the demonstrations they decide."""
+    labels = "--set labelling.assignments=4 (four times the work), or --inference both"
+    others = "a --retrieval that draws no sentences (physical, nearest), or --inference both"
     return SEEDS.signal(
         "same label under another seed",
         agreement(passes),
-        good="Which labels the demonstrations happen to get hardly matters.",
-        bad="Labels depend on the random labels of the demonstrations: another seed would give other answers.",
-        option="--set labelling.assignments=4 (four times the work), or --inference both",
+        good=f"What is drawn for the demonstrations ({', '.join(drawn)}) hardly matters.",
+        bad=f"What is drawn for the demonstrations ({', '.join(drawn)}) decides: another seed, other answers.",
+        option=labels if "labels" in drawn else others,
     )
 
 
