@@ -55,7 +55,9 @@ ShareOption = Annotated[
 ]
 FitOption = Annotated[
     str | None,
-    typer.Option("--fit", help="A file of unlabelled texts to fit --calibrate batch and --share on. [--file]"),
+    typer.Option(
+        "--fit", help="A file of unlabelled texts to fit --calibrate batch and --share on. [--file, if there is one]"
+    ),
 ]
 FitTextOption = Annotated[str, typer.Option("--text-column", help="The column of the file of --fit with the text.")]
 KOption = Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")]
