@@ -10,13 +10,13 @@ from zicl import ZICLClassifier
 from zicl.config import PromptSettings, Retrieval
 from zicl.corpus.store import Corpus
 from zicl.exceptions import (
+    ConfigError,
     CorpusDamagedError,
     CorpusError,
     CorpusMissingError,
     ModelError,
     StorageError,
     UsageError,
-    ZICLError,
 )  # fmt: skip
 from zicl.retrieve.build import build_index
 
@@ -133,13 +133,15 @@ def test_what_is_saved_is_what_predicts_whatever_was_set_since(saved, tmp_path):
     assert (tmp_path / "y.zicl-clf" / "classifier.json").read_text() == (path / "classifier.json").read_text()
 
 
-def test_a_fit_that_failed_leaves_what_was_fitted(saved, tmp_path, lm_folder):
+def test_a_fit_that_failed_leaves_what_was_fitted(saved, tmp_path):
     clf, path = saved
     other = tmp_path / "other.txt"
     other.write_text("Quite other text. Of two sentences.\n\nAnd a third. And a fourth.")
     before = clf.predict_proba(TEXTS).tolist()
-    with pytest.raises(ZICLError):
-        clf.set_params(index=make_index(tmp_path / "small.zicl", other), labels=["great", "great"]).fit()
+    small = make_index(tmp_path / "small.zicl", other)
+    # Found when the corpus is open and the model is loaded.
+    with pytest.raises(ConfigError, match="must contain"):
+        clf.set_params(index=small, prompt=PromptSettings(template=("no field", "L: {label}"))).fit()
     clf.save(tmp_path / "y.zicl-clf")
     assert (tmp_path / "y.zicl-clf" / "classifier.json").read_text() == (path / "classifier.json").read_text()
     assert clf.predict_proba(TEXTS).tolist() == before
@@ -151,3 +153,11 @@ def test_clusters_of_an_array_survive_being_saved(index, lm_folder, tmp_path):
     clf = ZICLClassifier(index, {"great": "good", "poor": "bad"}, str(lm_folder), retrieval=shared).fit(texts)
     clf.save(tmp_path / "x.zicl-clf")
     assert load(tmp_path / "x.zicl-clf").predict_proba(texts).tolist() == clf.predict_proba(texts).tolist()
+
+
+def test_settings_that_change_nothing_are_no_reason_to_refuse_a_folder_of_before(saved):
+    clf, path = saved
+    note = json.loads((path / "classifier.json").read_text())
+    note["settings"]["calibration"] |= {"draws": 8, "premise": "a film"}
+    (path / "classifier.json").write_text(json.dumps(note))
+    assert load(path).predict_proba(TEXTS).tolist() == clf.predict_proba(TEXTS).tolist()

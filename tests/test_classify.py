@@ -340,7 +340,9 @@ def test_parameters_of_another_kind_are_named(index, lm, wrong, message):
 
 
 def test_a_seed_from_an_array_is_a_seed(index, lm, tmp_path):
-    one, other = classifier(index, lm, seed=np.int64(3)).fit(), classifier(index, lm, seed=3).fit()
+    shared = Retrieval(k=4, share=2)
+    one, other = (classifier(index, lm, seed=seed, retrieval=shared).fit(TEXTS) for seed in (np.int64(3), 3))
+    assert one.fitted_ == other.fitted_
     assert one.predict_proba(TEXTS).tolist() == other.predict_proba(TEXTS).tolist()
     one.save(tmp_path / "x.zicl-clf")
 
@@ -371,6 +373,9 @@ def test_texts_to_fit_on_have_the_templates_fields(index, lm):
     with pytest.raises(TextError, match="a pair of texts needs a template"):
         made.fit(TEXTS)
     assert made.fit([(text, "Yes.") for text in TEXTS]).predict([("It rains.", "It is wet.")]).shape == (1,)
+    # Those that join the corpus are documents, whatever is asked about.
+    joined = made.set_params(retrieval=Retrieval(k=2, include_fit_texts=True)).fit(DOCUMENTS)
+    assert joined.predict([("It rains.", "It is wet.")]).shape == (1,)
 
 
 def test_what_fit_would_learn_is_told(index, lm):

@@ -13,6 +13,9 @@ from zicl.lm.base import LanguageModel
 from zicl.lm.load import load_lm
 from zicl.retrieve.index import Index
 
+# The files of a model: weights, configuration and tokenizer.
+_READ = (".safetensors", ".bin", ".gguf", ".json", ".model", ".txt")
+
 
 def opened(path: Path, offline: bool) -> Index:
     """The index of a folder; its encoder and its answers stay with it."""
@@ -40,6 +43,7 @@ def _loaded(
 def _stamp(spec: str) -> tuple[Any, ...]:
     """Which files a name stands for now, and when they were written; nothing for a name that is no path."""
     path = Path(spec.removeprefix("gguf:")).expanduser()
-    files = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else []
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    files = [file for file in files if file.suffix in _READ and file.is_file()]
     found = ((file.name, file.stat()) for file in files)
     return (path.resolve() if files else None, *((name, stat.st_mtime_ns, stat.st_size) for name, stat in found))

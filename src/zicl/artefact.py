@@ -7,6 +7,7 @@ tickets.zicl-clf/
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from zicl import __version__
 from zicl._files import read_json
 from zicl._folder import CLASSIFIER, DISTILLED, FORMAT, LABELS, check_names, seen_from, write_folder
 from zicl.classify import ZICLClassifier
-from zicl.config import GROUPS
+from zicl.config import CALIBRATES, GROUPS
 from zicl.demos.labels import read_labels
 from zicl.exceptions import (
     CorpusDamagedError,
@@ -143,7 +144,7 @@ def _load(
     offline: bool,
 ) -> ZICLClassifier:
     try:
-        settings: dict[str, Any] = {name: GROUPS[name](**_tuples(value)) for name, value in content["settings"].items()}
+        settings: dict[str, Any] = {name: GROUPS[name](**_tuples(value)) for name, value in _used(content["settings"])}
         fitted = Fitted.of(content["fitted"]) if "fitted" in content else Fitted()
     except (ValidationError, KeyError) as error:
         raise UsageError(
@@ -230,6 +231,13 @@ def _find_corpus(
             hint="to use it as it is now, name the corpus: zicl.load(…, index=…), or --corpus on the command line",
         )
     return index
+
+
+def _used(settings: dict[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The settings without those that change nothing under the calibration's method: folders of before have them."""
+    for name, values in settings.items():
+        others = [n for n, m in CALIBRATES.items() if name == "calibration" and m != values.get("method")]
+        yield name, {key: value for key, value in values.items() if key not in others}
 
 
 def _tuples(value: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from zicl._estimator import TextClassifier, one_of_two
 from zicl._held import loaded, opened
 from zicl._progress import Report, silent
 from zicl._validation import readable
-from zicl.assemble import Settings, assemble
+from zicl.assemble import Settings, assemble, pick_template
 from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring, get_method
 from zicl.demos.labels import Labels
 from zicl.ensemble import Ensemble
@@ -26,6 +26,7 @@ from zicl.fitted import Fitted
 from zicl.lm.base import LanguageModel, Progress
 from zicl.lm.load import DEFAULT_LM
 from zicl.opinion import Opinion
+from zicl.pipeline import check_fields
 from zicl.priors import fit_priors, learns_priors, shares, with_given_priors, with_shares
 from zicl.results import Result
 from zicl.retrieve.clusters import Clusters, fit_clusters
@@ -61,6 +62,7 @@ class ZICLClassifier(TextClassifier):
     settings_ : the settings in use, the method's and the defaults included
     ensemble_ : what runs; ``pipeline_`` is the part of it whose prompt is shown
     fitted_ : what was learned from the texts given to ``fit``: label shares and clusters, frozen
+    index_, lm_, method_, seed_ : what predicts, whatever parameters are set before the next ``fit``
 
     ``decision_function`` is what is compared: raw log-likelihoods, unless calibration or several terms change them; for
     two labels their difference, as scikit-learn has it. ``predict_proba`` is their softmax, under a uniform prior.
@@ -136,11 +138,13 @@ class ZICLClassifier(TextClassifier):
                 f"{learned[0]} is fitted on texts, and fit() was given none",
                 hint="fit(texts) with the texts to be labelled, or like ones; a shell user names --fit FILE",
             )
+        if retrieval.share > 1 or learns_priors(settings.calibration):
+            template = pick_template(settings.prompt.template, labels)
+            for text in texts or ():
+                check_fields(template, text)
         ensemble, middles = self._assemble(labels, settings, texts)
-        for text in texts or () if learned else ():
-            ensemble.main.check_fields(text)
         if texts is not None:
-            ensemble = fit_priors(ensemble, settings.calibration, texts, self.seed, report)
+            ensemble = fit_priors(ensemble, settings.calibration, texts, int(self.seed), report)
         return self._keep(settings, ensemble, Fitted(shares(ensemble), middles))
 
     def learns(self) -> list[str]:
@@ -205,7 +209,7 @@ class ZICLClassifier(TextClassifier):
             if fitted is not None:
                 clusters = Clusters.around(fitted.middles, index.embed)
             elif texts is not None:
-                clusters = fit_clusters(texts, index.embed, share, self.seed)
+                clusters = fit_clusters(texts, index.embed, share, int(self.seed))
         opinion = None
         if settings.scoring.encoder:
             # The corpus' encoder, also where nothing of the corpus is shown.

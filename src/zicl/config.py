@@ -17,6 +17,8 @@ from pydantic import (
 from zicl._registry import did_you_mean
 from zicl.lm.placement import read_map
 
+# Retrievers that draw nothing: with gold labels a run of them is the same under every seed.
+WITHOUT_DRAWS = ("nearest", "physical")
 Order = Literal["nearest-last", "nearest-first", "shuffled"]
 
 
@@ -126,6 +128,10 @@ class Scoring(_Settings):
         return value
 
 
+# The method of calibration that each of its other settings belongs to.
+CALIBRATES = {"priors": "batch", "texts": "batch", "draws": "domain", "premise": "pmi"}
+
+
 class Calibration(_Settings):
     """What is taken off a label's score because the model would give it to any text.
 
@@ -143,7 +149,7 @@ class Calibration(_Settings):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        for name, method in {"priors": "batch", "texts": "batch", "draws": "domain", "premise": "pmi"}.items():
+        for name, method in CALIBRATES.items():
             if self.method != method and getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"{name} is of the method {method!r}, and changes nothing with {self.method!r}")
         if self.priors is not None and not all(0 < share <= 1 for share in self.priors.values()):

@@ -14,6 +14,7 @@ from zicl.demos.labeler import Drawn, Labeler, RandomLabels
 from zicl.demos.labels import Labels
 from zicl.demos.order import standing
 from zicl.demos.prompt import Demonstration, Prompt, PromptBuilder
+from zicl.demos.template import Template
 from zicl.exceptions import ConfigError, TextError
 from zicl.identical import check_kept, put_among
 from zicl.lm.base import BranchScores, LanguageModel, Progress
@@ -77,7 +78,7 @@ class Pipeline:
         With ``identical`` the text itself takes the place of one of its demonstrations, under that label.
         """
         text, labels = text.strip(), labels or self.labels
-        self.check_fields(text)
+        check_fields(self.builder.template, text)
         shown = self._demonstrations(text, labels)
         prompt = self._write(text, shown, labels)
         if identical is not None:
@@ -95,14 +96,6 @@ class Pipeline:
                 probes = [_in_two(probe) for probe in probes]
         order = standing(self.order, len(demos), self.seed, self._item(text))
         return self.builder.build(text, demos, labels.words, probes, order, keep)
-
-    def check_fields(self, text: str) -> None:
-        """The text is a pair where the template has two fields, and no pair where it has one."""
-        if self.builder.template.two_fields != (SEPARATOR in text):
-            raise TextError(
-                "a pair of texts needs a template with {first} and {second}, one text a template with {input}",
-                hint="--template pair, or your own: 'Premise: {first}\\nHypothesis: {second}|Answer: {label}'",
-            )
 
     def demo_text(self, shown: Shown) -> str:
         """The sentence; for pairs it and the nearest sentence it stands beside, in their order."""
@@ -167,6 +160,15 @@ class Pipeline:
         assert self.index is not None
         nearest = None if item.nearest is None else self.index.sentence(item.nearest)
         return Shown(self.index.sentence(item.row), nearest, item.similarity, drawn.label, drawn.words)
+
+
+def check_fields(template: Template, text: str) -> None:
+    """The text is a pair where the template has two fields, and no pair where it has one."""
+    if template.two_fields != (SEPARATOR in text):
+        raise TextError(
+            "a pair of texts needs a template with {first} and {second}, one text a template with {input}",
+            hint="--template pair, or your own: 'Premise: {first}\\nHypothesis: {second}|Answer: {label}'",
+        )
 
 
 def _in_two(probe: str) -> str:

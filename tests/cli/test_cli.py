@@ -133,6 +133,9 @@ def test_explain_fits_on_the_columns_that_are_named(run, options, tmp_path):
     code, _, err = run("explain", *asked, *given)
     assert code == 2
     assert "a pair of texts needs a template" in err
+    code, _, err = run("explain", "It rained.", "--pair-column", "The street is wet.", *options)
+    assert code == 2
+    assert "given with --pair" in err
 
 
 def test_a_template_of_ones_own(run, options):

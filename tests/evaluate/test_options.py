@@ -22,6 +22,7 @@ from zicl.exceptions import ConfigError, PromptError
 from zicl.identical import INPUT_ITSELF
 from zicl.retrieve.base import Query
 from zicl.retrieve.diverse import Diverse
+from zicl.study.share import same_cells
 
 ICL = {"demos": "train", "labels": "gold", "retrieval": {"method": "random"}}
 NEAREST = {"retrieval": {"method": "nearest"}}
@@ -271,7 +272,12 @@ def test_a_model_that_reads_no_trees_is_fed_every_label_whole(world, monkeypatch
     assert forward_tokens(prompts, 50) < forward_tokens(prompts, 50, trees=False) / 4
 
 
-def test_devices_of_one_kind_are_alike(world, monkeypatch):
-    for device in ("cuda:0", "cuda:1", "cuda"):
-        monkeypatch.setattr(world.lm.forward, "device", device)
-        assert manifest(world)["fingerprint"]["device"] == "cuda"
+def test_devices_of_one_kind_are_alike(world):
+    def made(device):
+        found = manifest(world)
+        return {**found, "fingerprint": {**found["fingerprint"], "device": device}}
+
+    check_same(made("cuda:0"), made("cuda:1"), "r")
+    assert same_cells(made("cuda:0"), made("cuda"))
+    with pytest.raises(ConfigError, match="device was cuda, is cpu"):
+        check_same(made("cuda:0"), made("cpu"), "r")

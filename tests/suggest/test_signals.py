@@ -104,8 +104,8 @@ def test_agreement_is_the_mean_over_pairs(passes):
 
 def test_agreement_of_three_passes():
     passes = [["a", "a"], ["a", "b"], ["b", "b"]]
-    assert signals.seeds(passes).value == pytest.approx((0.5 + 0.0 + 0.5) / 3)
-    assert "labelling.assignments=4" in signals.seeds(passes).option
+    assert signals.seeds(passes, ["labels"]).value == pytest.approx((0.5 + 0.0 + 0.5) / 3)
+    assert "labelling.assignments=4" in signals.seeds(passes, ["labels", "sentences"]).option
     assert signals.inferences(passes[:2]).value == 0.5
     assert signals.inferences(passes[:2]).option == "--inference both"
 

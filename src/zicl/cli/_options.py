@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from zicl._offline import go_offline
 from zicl._progress import Report, silent
 from zicl.cli._loading import LoadingChoice
+from zicl.cli._parse import parse_labels, parse_table, parse_template
 from zicl.cli._remote import REMOTE
 from zicl.exceptions import ModelError, UsageError
 
 if TYPE_CHECKING:
     from zicl.classify import ZICLClassifier
     from zicl.config import Retrieval
-    from zicl.demos.labels import Labels
     from zicl.distill.classifier import DistilledClassifier
     from zicl.lm.base import LanguageModel
 
@@ -59,7 +58,9 @@ FitOption = Annotated[
         "--fit", help="A file of unlabelled texts to fit --calibrate batch and --share on. [--file, if there is one]"
     ),
 ]
-FitTextOption = Annotated[str, typer.Option("--text-column", help="The column of the file of --fit with the text.")]
+FitTextOption = Annotated[
+    str | None, typer.Option("--text-column", help="The column of the file of --fit with the text. [text]")
+]
 KOption = Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")]
 TemplateOption = Annotated[
     str | None,
@@ -81,6 +82,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard outpu
 @dataclass(frozen=True)
 class Choice(LoadingChoice):
     """What the shared options say; each field is an option of every command that takes a choice."""
+
+    # Whether the settings are for the method that is named and no other.
+    one_method: ClassVar[bool] = True
 
     corpus: CorpusOption = None
     saved: WithOption = None
@@ -162,10 +166,15 @@ class Choice(LoadingChoice):
         from zicl._files import read_json
         from zicl._folder import CLASSIFIER
 
-        note = (read_json(saved / CLASSIFIER) if (saved / CLASSIFIER).is_file() else {}).get("lm")
-        if note is None:
-            # It is no saved classifier, or a distilled one: what loads it says so.
+        if not (saved / CLASSIFIER).is_file():
+            # What loads it says so.
             return None
+        note = read_json(saved / CLASSIFIER).get("lm")
+        if note is None:
+            raise UsageError(
+                f"{saved} is distilled: it has no language model, and options for one behind a server were given",
+                hint="leave them out",
+            )
         lm = self.language_model(str(note.get("name")), offline=self.offline)
         if not isinstance(lm, str) and lm.identity != note["identity"]:
             raise ModelError(
@@ -173,6 +182,15 @@ class Choice(LoadingChoice):
                 hint="its name, its tokenizer or the way it is asked changed: name it with --lm to use it knowingly",
             )
         return lm
+
+    def fit_columns(self, text: str | None, pair: str | None = None) -> dict[str, str | None]:
+        """The columns of the file that --fit names, for commands that read no other file."""
+        if self.fit is None and (text or pair):
+            raise UsageError(
+                f"--{'text' if text else 'pair'}-column is a column of the file of --fit, and none was given",
+                hint="leave it out; the second text of a pair is given with --pair",
+            )
+        return {"text_column": text or "text", "pair_column": pair}
 
     def _fit_texts(self, texts: Callable[[], Sequence[str]] | None, columns: Mapping[str, Any]) -> Sequence[str] | None:
         if self.fit is None:
@@ -183,6 +201,7 @@ class Choice(LoadingChoice):
 
     def _new(self) -> ZICLClassifier:
         from zicl.classify import ZICLClassifier
+        from zicl.config import get_method
         from zicl.lm.load import DEFAULT_LM
 
         if self.labels is None:
@@ -190,6 +209,8 @@ class Choice(LoadingChoice):
                 "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
             )
         settings = self._settings()
+        if self.one_method:
+            _check_shown(settings, get_method(self.method or "z-icl").retrieval)
         self._check_remote(settings)
         if self.labels.isdecimal() and self.synonyms:
             raise UsageError("options that are other words for every row have no synonyms", hint="leave out --synonyms")
@@ -245,7 +266,6 @@ class Choice(LoadingChoice):
             except ValidationError as error:
                 raise readable(error, GROUPS[name]) from error
         _check_names(settings)
-        _check_shown(settings, get_method(self.method or "z-icl").retrieval)
         return settings
 
     def _groups(self) -> dict[str, dict[str, Any]]:
@@ -258,7 +278,7 @@ class Choice(LoadingChoice):
             group, _, key = name.partition(".")
             if not equals or group not in groups or not key:
                 raise UsageError(f"--set {entry!r}: expected GROUP.NAME=VALUE", hint=f"groups are: {', '.join(groups)}")
-            groups[group][key] = _table(value) if value.startswith("{") else value
+            groups[group][key] = parse_table(value) if value.startswith("{") else value
         named: dict[tuple[str, str], Any] = {
             ("retrieval", "k"): self.k,
             ("retrieval", "method"): self.retrieval,
@@ -296,41 +316,6 @@ def _check_shown(settings: dict[str, Any], preset: Retrieval) -> None:
     said = {name: settings[name].model_fields_set - {"k"} for name in ("retrieval", "labelling") if name in settings}
     if given := [f"{group}.{name}" for group, names in said.items() for name in sorted(names)]:
         raise UsageError(
-            f"no demonstrations are shown, and {', '.join(given)} was set", hint="leave it out, or use another --method"
+            f"no demonstrations are shown, and {', '.join(given)} was set",
+            hint="leave it out, or show some: another --method, or another --k",
         )
-
-
-def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
-    """Labels from 'terrible,great' or a labels.toml, with --synonyms applied."""
-    from zicl.demos.labels import Labels
-
-    labels = Labels.of(text if text.endswith(".toml") else [part.strip() for part in text.split(",")])
-    given: dict[str, list[str]] = {}
-    for entry in synonyms or []:
-        name, equals, word = entry.partition("=")
-        if not equals or not word.strip():
-            raise UsageError(f"--synonyms {entry!r}: expected LABEL=SYNONYM", hint="for example --synonyms great=good")
-        given.setdefault(name.strip(), []).append(word)
-    return labels.with_synonyms(given)
-
-
-def parse_template(text: str) -> str | tuple[str, str]:
-    r"""A template's name, or its two lines; a line break inside one is written as \n."""
-    text = text.replace("\\n", "\n")
-    if "{" not in text:
-        return text
-    first, bar, second = text.partition("|")
-    if not bar:
-        raise UsageError(
-            f"--template {text!r}: expected two lines separated by |",
-            hint="'Review: {input}|Sentiment: {label}'",
-        )
-    return first, second
-
-
-def _table(value: str) -> Any:
-    """A setting that is a table, written as JSON."""
-    try:
-        return json.loads(value)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"--set {value!r}: not JSON ({error.msg})", hint='write a table as {"great": 0.5}') from error

@@ -15,6 +15,7 @@ from zicl._threads import use_threads
 from zicl.cli._classified import Line, ending, table
 from zicl.cli._options import Choice, JsonOption
 from zicl.cli._progress import bars, pace, say
+from zicl.cli._record import added_columns, output_row
 from zicl.cli._spread import (
     OnOption,
     SearchersOption,
@@ -94,13 +95,12 @@ def classify(
             report("loading the models", 0, None)
             named = {"text_column": text_column, "pair_column": pair_column}
             classifier = choice.any_classifier((lambda: [row.text for row in rows]) if file else None, report, named)
-        added = _columns(classifier)
+        added = added_columns(classifier)
         _check(classifier, rows, added, {"--options-column": options_column, "--on": on})
         _check_options(classifier, rows, file)
         if _has_lm(classifier):
-            given = classifier.settings_["calibration"].priors is not None
-            fitted = "as given" if given else f"fitted on {choice.fit or file}"
-            _say_fitted(classifier, f"as saved in {choice.saved}" if choice.saved else fitted)
+            source = f"as saved in {choice.saved}" if choice.saved else f"fitted on {choice.fit or file}"
+            _say_fitted(classifier, source)
             rows = [rows[n] for n in classifier.order([row.text for row in rows])]
             _say_shown(classifier)
         if save is not None:
@@ -213,26 +213,12 @@ def _check_options(classifier: ZICLClassifier | DistilledClassifier, rows: Seque
             classifier.labels_.among(row.options, row_name(name, number))
 
 
-def _columns(classifier: ZICLClassifier | DistilledClassifier) -> list[str]:
-    """The columns the output adds; those of a prompt and its scores only where there is a language model."""
-    names = classifier.labels_.names
-    columns = ["predicted", "review", "probability", "margin", *(f"p:{name}" for name in names)]
-    if not _has_lm(classifier):
-        return columns
-    columns += [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
-    # What was compared is not always the first prompt's log-likelihood: nothing of it is lost.
-    if classifier.ensemble_.compares_more:
-        columns += [f"value:{name}" for name in names]
-    if classifier.ensemble_.joins:
-        columns += [f"term:{term}:{name}" for term in classifier.ensemble_.names for name in names]
-    return [*columns, "demonstrations", "input_cut"]
-
-
 def _say_fitted(classifier: ZICLClassifier, source: str) -> None:
     """What was learned, and from what: nobody should have to guess it."""
+    given = classifier.settings_["calibration"].priors is not None
     for term, shares in classifier.fitted_.priors.items():
         told = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
-        say(f"any text gets ({term}): {told}; taken off every score, {source}")
+        say(f"any text gets ({term}): {told}; taken off every score, {'as given' if given else source}")
     if middles := classifier.fitted_.middles:
         say(f"{len(middles):,} sets of demonstrations, {source}; rows are labelled and written set by set")
 
@@ -274,7 +260,7 @@ def _run(
         report("classifying", 0, left)
         for chunk, results in zip(chunks, answers, strict=True):
             finished += len(chunk)
-            records = [_record(row, result, added, review_below) for row, result in zip(chunk, results, strict=True)]
+            records = [output_row(row, result, added, review_below) for row, result in zip(chunk, results, strict=True)]
             if target:
                 target.write(records)
             if json_output:
@@ -324,31 +310,3 @@ def _advance(report: Report, done: int, total: int) -> Callable[[int], None]:
         report("classifying", moved, total)
 
     return advance
-
-
-def _record(row: Row, result: Result | Answer, added: Sequence[str], review_below: float | None) -> dict[str, Any]:
-    """A row of the output. One for a person to look at has no label, but all its probabilities."""
-    from zicl.results import Result
-
-    review = result.margin < (review_below or 0.0)
-    record = {
-        **row.columns,
-        # A row that may choose from some of the labels has nothing to say of the others.
-        **dict.fromkeys(added, None),
-        "predicted": "" if review else result.label,
-        "review": review,
-        "probability": round(result.probabilities[result.label], 6),
-        "margin": round(result.margin, 6),
-        **{f"p:{name}": round(share, 6) for name, share in result.probabilities.items()},
-    }
-    if isinstance(result, Result):
-        for score in result.scores:
-            record[f"log_likelihood:{score.label}"] = round(score.log_likelihood, 5)
-            record[f"tokens:{score.label}"] = score.tokens
-            if f"value:{score.label}" in record:
-                record[f"value:{score.label}"] = round(score.value, 5)
-        labels = [score.label for score in result.scores]
-        for term, values in result.terms.items():
-            record |= {f"term:{term}:{label}": round(v, 5) for label, v in zip(labels, values, strict=True)}
-        record |= {"demonstrations": result.prepared.prompt.kept, "input_cut": result.prepared.prompt.input_cut}
-    return record

@@ -26,14 +26,14 @@ def explain(
     choice: Choice,
     text: TextArgument,
     pair: PairOption = None,
-    text_column: FitTextOption = "text",
+    text_column: FitTextOption = None,
     pair_column: FitPairOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Why a text gets its label: its demonstrations, and the score of every label."""
+    columns = choice.fit_columns(text_column, pair_column)
     with bars() as report:
         report("loading the models", 0, None)
-        columns = {"text_column": text_column, "pair_column": pair_column}
         explanation = choice.classifier(columns=columns).explain(text if pair is None else (text, pair))
     if json_output:
         typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
@@ -48,17 +48,17 @@ def prompt(
     choice: Choice,
     text: TextArgument,
     pair: PairOption = None,
-    text_column: FitTextOption = "text",
+    text_column: FitTextOption = None,
     pair_column: FitPairOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """The exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
     from zicl.texts import check_pair, check_text
 
+    columns = choice.fit_columns(text_column, pair_column)
     asked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
     with bars() as report:
         report("loading the models", 0, None)
-        columns = {"text_column": text_column, "pair_column": pair_column}
         pipeline = choice.classifier(columns=columns).pipeline_
         if pipeline.labels.counted:
             raise UsageError(

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from zicl._offline import go_offline
-from zicl.cli._options import JsonOption, OfflineOption, SynonymsOption, parse_labels
+from zicl.cli._options import JsonOption, OfflineOption, SynonymsOption
+from zicl.cli._parse import parse_labels
 from zicl.cli._progress import bars, say
 from zicl.exceptions import StorageError
 

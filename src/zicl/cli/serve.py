@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -18,9 +20,16 @@ if TYPE_CHECKING:
     from zicl.classify import ZICLClassifier
 
 
-@takes(Choice)
+@dataclass(frozen=True)
+class ServeChoice(Choice):
+    """The same options; what is set holds for the methods that requests name, too."""
+
+    one_method: ClassVar[bool] = False
+
+
+@takes(ServeChoice)
 def serve(
-    choice: Choice,
+    choice: ServeChoice,
     place: Annotated[
         Path | None, typer.Argument(help="A saved classifier, or a corpus (with --labels).", metavar="FOLDER")
     ] = None,
@@ -38,13 +47,14 @@ def serve(
     max_characters: Annotated[int, typer.Option(help="Characters of a text.")] = 10_000,
     max_labels: Annotated[int, typer.Option(help="Labels of a request.")] = 100,
     max_k: Annotated[int, typer.Option(help="Demonstrations a request may ask for.")] = 64,
-    text_column: FitTextOption = "text",
+    text_column: FitTextOption = None,
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser, if this is a terminal.")
     ] = True,
 ) -> None:
     """Serve a page where people see why, and an HTTP API, until Ctrl-C."""
     choice = _placed(choice, place)
+    columns = choice.fit_columns(text_column)
     _need_packages()
     from zicl.serve.guard import Access
     from zicl.serve.limits import Limits
@@ -64,10 +74,10 @@ def serve(
     if choice.searches_synonyms():
         check_free(access)
         say("finding synonyms of the labels: the models are loaded first")
-        made = _classifier(choice, text_column)
+        made = _classifier(choice, columns)
         ended = run(lambda: made, access, limits, listening=listening, ready=_tell_ready)
     else:
-        ended = run(lambda: _classifier(choice, text_column), access, limits, listening=listening, ready=_tell_ready)
+        ended = run(lambda: _classifier(choice, columns), access, limits, listening=listening, ready=_tell_ready)
     say("stopped")
     if not ended:
         # Python would wait until the models are loaded, or fetched, for nobody. What is fetched is moved in when whole.
@@ -75,7 +85,7 @@ def serve(
         os._exit(0)
 
 
-def _placed(choice: Choice, place: Path | None) -> Choice:
+def _placed(choice: ServeChoice, place: Path | None) -> ServeChoice:
     """The choice with the folder that was named: a saved classifier or a corpus, by what it holds."""
     if place is not None:
         if choice.saved is not None:
@@ -96,8 +106,8 @@ def _placed(choice: Choice, place: Path | None) -> Choice:
     return choice
 
 
-def _classifier(choice: Choice, text_column: str) -> ZICLClassifier:
-    return choice.classifier(columns={"text_column": text_column})
+def _classifier(choice: Choice, columns: Mapping[str, str | None]) -> ZICLClassifier:
+    return choice.classifier(columns=columns)
 
 
 def _tell_ready(classifier: ZICLClassifier) -> None:

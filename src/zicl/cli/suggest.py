@@ -61,7 +61,9 @@ def _plain(choice: Choice) -> Choice:
         return choice
     fitted = ("calibration.", "retrieval.share=")
     kept = [entry for entry in choice.settings or [] if not entry.startswith(fitted)]
-    return choice.but(calibrate=None, share=None, fit=None, settings=kept)
+    # Texts that join the corpus are still read.
+    joining = any(entry.startswith("retrieval.include_fit_texts=") for entry in kept)
+    return choice.but(calibrate=None, share=None, fit=choice.fit if joining else None, settings=kept)
 
 
 def _show(found: Suggestion) -> None:

@@ -128,7 +128,7 @@ class Labels:
                     f"{where} has the option {unknown[0]!r}, which is no label",
                     hint=f"the labels are: {', '.join(self.names)}",
                 )
-        if len(options) > len(self):
+        if self.counted and len(options) > len(self):
             raise LabelError(f"{where} has {len(options)} options, the labels count {len(self)}", hint="raise --labels")
         if len(options) < 2:
             raise LabelError(f"{where} has {len(options)} options", hint="give it at least two")

@@ -12,7 +12,6 @@ from zicl.evaluate.plan import Cell, cells
 from zicl.evaluate.store import FORMAT
 from zicl.evaluate.tasks import Task
 from zicl.evaluate.world import World
-from zicl.lm.base import LanguageModel
 from zicl.lm.http.address import is_remote, parse
 from zicl.retrieve.index import Index
 
@@ -44,14 +43,9 @@ def fingerprint(world: World) -> dict[str, Any]:
         "corpus": None if world.index is None else _corpus(world.index),
         "encoder": world.encoder.identity if world.needs("embeds") else None,
         "dtype": scoring.dtype,
-        "device": None if lm is None else _kind_of_device(lm, scoring.device),
+        "device": None if lm is None else str(getattr(getattr(lm, "forward", None), "device", scoring.device)),
         "versions": {"zicl": __version__, **versions(_LIBRARIES)},
     }
-
-
-def _kind_of_device(lm: LanguageModel, asked: str) -> str:
-    """Without its number: two of one kind in a machine are alike."""
-    return str(getattr(getattr(lm, "forward", None), "device", asked)).partition(":")[0]
 
 
 def _corpus(index: Index) -> dict[str, Any]:

@@ -9,13 +9,11 @@ from pydantic import Field, model_validator
 
 from zicl._registry import did_you_mean
 from zicl.config import METHODS as ZERO_SHOT
-from zicl.config import Calibration, Dumped, Labelling, Retrieval
+from zicl.config import WITHOUT_DRAWS, Calibration, Dumped, Labelling, Retrieval
 from zicl.exceptions import ConfigError
 
 Inference = Literal["direct", "channel", "both"]
 Kind = Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"]
-# Retrievers that draw nothing: with gold labels a run of them is the same under every seed.
-_WITHOUT_DRAWS = ("nearest", "physical")
 
 
 class Method(Dumped):
@@ -95,7 +93,7 @@ class Method(Dumped):
             return self.kind == "logistic"
         labelling, retrieval = self.labelling, self.retrieval
         fixed_labels = self.labels == "gold" or labelling.words == "none" or labelling.seed is not None
-        fixed_demos = retrieval.method in _WITHOUT_DRAWS and retrieval.share == 1 and self.corpus_share == 1
+        fixed_demos = retrieval.method in WITHOUT_DRAWS and retrieval.share == 1 and self.corpus_share == 1
         fixed = fixed_labels and fixed_demos and retrieval.order != "shuffled"
         return self.retrieval.k > 0 and (not fixed or self.calibration.method == "domain")
 

@@ -1,4 +1,4 @@
-"""An evaluation, read from top to bottom: the plan's batches in order, each computed and written whole."""
+"""An evaluation, read from top to bottom: the plan's batches, each computed and written whole."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def evaluate(
 
 
 class Runner:
-    """Computes rows. What runs a cell is made once."""
+    """Computes rows. What runs a cell is kept until another cell is run."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -176,7 +176,7 @@ def _schema(columns: list[str]) -> pa.Schema:
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
     """Rows under another model, corpus or configuration must not be mixed."""
-    differ = list(differences("", *(_identities(manifest["fingerprint"]) for manifest in (before, now))))
+    differ = list(differences("", *(identities(manifest["fingerprint"]) for manifest in (before, now))))
     for group in ("tasks", "cells"):
         for name in sorted(set(before[group]) & set(now[group])):
             old, new = (deciding(manifest[group][name]) for manifest in (before, now))
@@ -207,11 +207,12 @@ def deciding(entry: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-    """Models by what they are: the same weights may lie in a folder of another name."""
-    lm, corpus = fingerprint.get("lm"), fingerprint.get("corpus")
+def identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """Models by what they are: the same weights may lie in a folder of another name, or on another such device."""
+    lm, corpus, device = fingerprint.get("lm"), fingerprint.get("corpus"), fingerprint.get("device")
     return {
         **fingerprint,
+        "device": device and device.partition(":")[0],
         "lm": lm and {key: value for key, value in lm.items() if key != "name"},
         "corpus": corpus and {key: value for key, value in corpus.items() if key != "encoder"},
     }

@@ -8,7 +8,15 @@ from typing import Any
 from zicl.exceptions import ModelError
 
 # Some tokenizers put a space before whatever they are given; behind this character they do not.
-_ANCHOR = "\n"
+ANCHOR = "\n"
+
+
+def behind_anchor(text: str) -> str:
+    """What stands behind the anchor.
+
+    Half a character may swallow it: what is left then are marks of broken characters.
+    """
+    return text[text.find(ANCHOR) + 1 :]
 
 
 class PlainTokenizer:
@@ -21,7 +29,7 @@ class PlainTokenizer:
         self._anchor: tuple[int, ...] = ()
         # Twice, because decoding takes a space off the beginning of a text, and only there.
         if self.decode(self._raw("a") * 2) != "aa":
-            self._anchor = self._raw(_ANCHOR)
+            self._anchor = self._raw(ANCHOR)
             if self.decode(self.encode("a") * 2) != "aa":
                 raise ModelError(
                     f"the tokenizer of {name} does not give text back as it was",
@@ -36,14 +44,13 @@ class PlainTokenizer:
         """The tokens of ``text``, no special ones."""
         if not self._anchor or not text:
             return self._raw(text)
-        return self._raw(_ANCHOR + text)[len(self._anchor) :]
+        return self._raw(ANCHOR + text)[len(self._anchor) :]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of ``tokens``, nothing cleaned up."""
         anchored = [*self._anchor, *tokens]
         text: str = self._tokenizer.decode(anchored, clean_up_tokenization_spaces=False)
-        # Half a character may swallow the anchor: what is left then are marks of broken characters.
-        return text[text.find(_ANCHOR) + 1 :] if self._anchor else text
+        return behind_anchor(text) if self._anchor else text
 
     def chat(self, asked: str) -> tuple[int, ...] | None:
         """The tokens of a user's turn through the chat template, up to the answer; None if there is no template."""

@@ -9,7 +9,7 @@ from typing import Any
 from zicl._files import locked
 from zicl.evaluate.manifest import manifest
 from zicl.evaluate.plan import Shard, batches
-from zicl.evaluate.store import Results, cell_key, deciding
+from zicl.evaluate.store import Results, cell_key, deciding, identities
 from zicl.evaluate.world import World
 
 
@@ -25,7 +25,7 @@ def borrow(world: World, folder: Path, others: Iterable[Path], shard: Shard | No
             rows = [
                 row
                 for row in _alike(results.manifest, Results.open(other))
-                if (_key(row), row["example"]) in planned - done
+                if (name := (_key(row), row["example"])) in planned and name not in done
             ]
             if rows:
                 results.write(f"from.{other.parent.name}.{other.name}-{len(done)}", rows)
@@ -36,7 +36,7 @@ def borrow(world: World, folder: Path, others: Iterable[Path], shard: Shard | No
 
 def same_cells(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """The cells of two manifests that give the same rows."""
-    if first["fingerprint"] != second["fingerprint"]:
+    if identities(first["fingerprint"]) != identities(second["fingerprint"]):
         return []
     return [name for name in first["cells"] if name in second["cells"] and _given(first, name) == _given(second, name)]
 

@@ -11,15 +11,12 @@ from zicl._progress import Report, silent
 from zicl.assemble import Settings, assemble
 from zicl.calibrate.scores import Scores
 from zicl.classify import ZICLClassifier
-from zicl.config import Calibration
+from zicl.config import WITHOUT_DRAWS, Calibration
 from zicl.demos.prompt import Inference
 from zicl.results import Result
 
 # They give three pairs to compare; each further seed would cost a whole pass.
 SEEDS = 3
-LABELS = "labels"
-# Ways to find sentences that leave nothing to a seed.
-_DRAW_NOTHING = ("physical", "nearest")
 
 
 @dataclass(frozen=True)
@@ -76,8 +73,8 @@ def _drawn(settings: Settings) -> tuple[str, ...]:
         return ()
     labels = labelling.source == "random" and labelling.words != "none" and labelling.seed is None
     found = {
-        LABELS: labels,
-        "sentences": retrieval.method not in _DRAW_NOTHING,
+        "labels": labels,
+        "sentences": retrieval.method not in WITHOUT_DRAWS,
         "order": retrieval.order == "shuffled",
     }
     return tuple(what for what, is_drawn in found.items() if is_drawn)

@@ -128,16 +128,19 @@ def agreement(passes: Sequence[Sequence[str]]) -> float:
     return float(np.mean([np.mean(first == second) for first, second in combinations(rows, 2)]))
 
 
-def seeds(passes: Sequence[Sequence[str]], drawn: Sequence[str] = ("labels",)) -> Signal:
+def seeds(passes: Sequence[Sequence[str]], drawn: Sequence[str]) -> Signal:
     """How often two seeds give a text the same label; ``drawn`` is what of the demonstrations they decide."""
-    labels = "--set labelling.assignments=4 (four times the work), or --inference both"
-    others = "a --retrieval that draws no sentences (physical, nearest), or --inference both"
+    options = {
+        "labels": "--set labelling.assignments=4 (four times the work)",
+        "sentences": "a --retrieval that draws no sentences (physical, nearest)",
+        "order": "--set retrieval.order=nearest-last",
+    }
     return SEEDS.signal(
         "same label under another seed",
         agreement(passes),
         good=f"What is drawn for the demonstrations ({', '.join(drawn)}) hardly matters.",
         bad=f"What is drawn for the demonstrations ({', '.join(drawn)}) decides: another seed, other answers.",
-        option=labels if "labels" in drawn else others,
+        option=f"{options[drawn[0]]}, or --inference both",
     )
 
 

@@ -12,11 +12,10 @@ from zicl.demos.tokens import Tokenizer
 from zicl.exceptions import ModelError, ServerError, TokenizationError
 from zicl.lm.http.client import Client
 from zicl.lm.http.way import missing, part
+from zicl.lm.tokenizer import ANCHOR, behind_anchor
 
 # A prompt's parts are asked for again and again: lines that every prompt has, and sentences that many show.
 _REMEMBERED = 100_000
-# Some tokenizers put a space before whatever they are given; behind this character they do not.
-_ANCHOR = "\n"
 # Written for comparing: words, digits, punctuation, other scripts, line breaks as templates have them.
 TRIED = (
     "The lamp was off, and nobody knew why.",
@@ -55,7 +54,7 @@ class ServerTokenizer:
         self._first, self.bos = self._beginning()
         self._anchor: tuple[int, ...] = ()
         if self.decode(self.encode("a") * 2) != "aa":
-            self._anchor = self._memory(_ANCHOR)[self._first :]
+            self._anchor = self._memory(ANCHOR)[self._first :]
             if self.decode(self.encode("a") * 2) != "aa":
                 raise ModelError(
                     f"{name} does not give text back as it was",
@@ -77,7 +76,7 @@ class ServerTokenizer:
         """The tokens of ``text``, no special ones."""
         if not text:
             return ()
-        before = _ANCHOR if self._anchor else ""
+        before = ANCHOR if self._anchor else ""
         return self._memory(before + text)[self._first + len(self._anchor) :]
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -89,7 +88,7 @@ class ServerTokenizer:
         answer = self._client.post(root + dialect.decode, body)
         key = next((key for key in dialect.back if isinstance(answer, dict) and key in answer), dialect.back[0])
         text = str(part(answer, key, server=self._client.address.host))
-        return text[text.index(_ANCHOR) + 1 :] if self._anchor else text
+        return behind_anchor(text) if self._anchor else text
 
     def adds_bos(self) -> bool:
         """Whether the tokenizer itself puts its beginning-of-sequence token before a text."""
