@@ -99,7 +99,7 @@ def test_what_is_missing_is_said(index, lm, more, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "contextual", "priors": {"a": 1.0}}, "belong to the method 'batch'"),
+        ({"method": "contextual", "priors": {"a": 1.0}}, "is of the method 'batch'"),
         ({"method": "batch", "priors": {"a": 0.0}}, "each above 0"),
         ({"method": "other"}, "Input should be"),
     ],

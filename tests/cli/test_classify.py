@@ -69,7 +69,7 @@ def test_files_keep_their_columns(run, options, tmp_path, kind):
 def test_a_killed_run_ends_with_the_same_bytes(run, options, tmp_path, monkeypatch, kind):
     source, whole, target = table(tmp_path, "csv"), tmp_path / f"whole.{kind}", tmp_path / f"killed.{kind}"
     assert run("classify", "-f", source, *COLUMNS, "-o", whole, *options)[0] == 0
-    real, calls = classify_module._record, []
+    real, calls = classify_module.output_row, []
 
     def killed(row, *others):
         calls.append(row.id)
@@ -78,7 +78,7 @@ def test_a_killed_run_ends_with_the_same_bytes(run, options, tmp_path, monkeypat
         return real(row, *others)
 
     with monkeypatch.context() as patch:
-        patch.setattr(classify_module, "_record", killed)
+        patch.setattr(classify_module, "output_row", killed)
         code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
         assert code == 1
         assert "run the same command again" in err

@@ -72,7 +72,7 @@ def test_an_error_in_loading_ends_the_server(run, saved):
     ],
 )
 def test_labels_that_may_have_no_synonym_are_tried_before_it_listens(run, corpus, monkeypatch, options, listens):
-    def none_found(_):
+    def none_found(*_):
         raise SynonymError("no synonym good enough was found for: cooking")
 
     monkeypatch.setattr("zicl.cli.serve._classifier", none_found)
