@@ -62,6 +62,7 @@ lint: $(VENV)/.tested
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[bench]"
 	$(BIN)/python benchmarks/score.py
+	$(BIN)/python benchmarks/heads.py
 	$(BIN)/python benchmarks/corpus.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py

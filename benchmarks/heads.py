@@ -1,0 +1,85 @@
+"""A study of heads with the layers below them run once, against every method run whole, in one run on the same prompts.
+
+    python benchmarks/heads.py            # a sentence
+    python benchmarks/heads.py --json     # {"ratio": …, "layers": …, "below": …, "equal": …, …
+
+Four methods on real prompts of the default model: all heads, and three sets of five heads in its upper layers, as a
+study of heads silences them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import nullcontext
+from typing import Any
+
+from machine import best_of, verdict
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--prompts", type=int, default=6)
+    parser.add_argument("--lowest", type=int, default=18, help="the lowest layer with a silenced head")
+    parser.add_argument("--rounds", type=int, default=2, help="the quickest of so many, run in turn")
+    arguments = parser.parse_args()
+
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    from score import prepare
+
+    from zicl.examples import example_index, reviews
+    from zicl.lm.below import Below
+    from zicl.lm.heads import Head, layout, silenced
+    from zicl.lm.load import load_lm
+
+    lm = load_lm(offline=True)
+    texts = [text for text, _ in reviews("rotten_tomatoes")][:: 8530 // arguments.prompts][: arguments.prompts]
+    prompts = prepare(lm, example_index(), ["terrible", "great"], "channel", texts, "z-icl")
+    places = layout(lm)
+    upper = [Head(layer, head) for layer in range(arguments.lowest, places.layers) for head in range(places.heads)]
+    sets: list[list[Head]] = [[], *([upper[0], *upper[first::17][:4]] for first in (1, 2, 3))]
+
+    def run(*, sharing: bool) -> list[Any]:
+        below = Below(places.blocks[: arguments.lowest]) if sharing else None
+        found = []
+        for heads in sets:
+            with silenced(lm, heads), lm.forward.sharing(below) if below else nullcontext():
+                found.append(lm.score(prompts))
+        return found
+
+    equal = all(
+        (a == b).all()
+        for one, other in zip(run(sharing=True), run(sharing=False), strict=True)
+        for left, right in zip(one, other, strict=True)
+        for a, b in zip(left, right, strict=True)
+    )
+    watches: dict[bool, list[Any]] = {True: [], False: []}
+    for _ in range(arguments.rounds):
+        for sharing, found in watches.items():
+            found.append(best_of(lambda sharing=sharing: run(sharing=sharing), 1))
+    seconds = {sharing: min(watch.seconds for watch in found) for sharing, found in watches.items()}
+    others = max(watch.others for found in watches.values() for watch in found)
+    result = {
+        "ratio": round(seconds[False] / seconds[True], 2),
+        "methods": len(sets),
+        "layers": places.layers,
+        "below": arguments.lowest,
+        "equal": equal,
+        "seconds": {"shared": round(seconds[True], 2), "whole": round(seconds[False], 2)},
+        "verdict": verdict(others),
+    }
+    if arguments.json:
+        print(json.dumps(result, indent=2))
+        return
+    print(
+        f"{len(sets)} methods with {arguments.lowest} of {places.layers} layers shared: {result['ratio']} times as "
+        f"fast as run whole, scores {'equal to the last digit' if equal else 'DIFFERENT'} ({result['verdict']})"
+    )
+
+
+if __name__ == "__main__":
+    main()
