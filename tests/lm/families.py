@@ -6,6 +6,7 @@ import torch
 from tests.conftest import byte_tokenizer, tiny_lm
 from zicl.demos.prompt import Branch, Prompt
 from zicl.demos.tokens import EMPTY, Segment
+from zicl.lm.heads import layout
 from zicl.lm.hf import HFLanguageModel
 
 # Of every type in the table a tiny model. Hidden size 32 with 4 heads would be heads of 8: most have others.
@@ -42,8 +43,16 @@ def built(config, options):
 
 def model(name):
     if name not in MODELS:
-        MODELS[name] = tiny_lm(OWN[name]) if name in OWN else built(*BUILT[name])
+        MODELS[name] = with_biases(tiny_lm(OWN[name])) if name in OWN else built(*BUILT[name])
     return MODELS[name]
+
+
+def with_biases(lm):
+    """The biases of output projections, which begin as zeros: a test of them would say nothing."""
+    for projection in layout(lm).projections:
+        if getattr(projection, "bias", None) is not None:
+            projection.bias.data.normal_(0, 0.15, generator=torch.Generator().manual_seed(7))
+    return lm
 
 
 def seg(draw, length):

@@ -85,6 +85,8 @@ def test_with_all_heads_silenced_attention_gives_the_projections_bias(name):
     assert len(given_) >= 3 * places.layers
     for number, output in enumerate(given_):
         bias = getattr(places.projections[number % places.layers], "bias", None)
+        assert (bias is not None) == (name in ("gpt2", "gpt_neox", "llama with biases"))
+        assert bias is None or bias.abs().max() > 0
         expected = torch.zeros(output.shape[-1]) if bias is None else bias
         assert torch.equal(output, expected.expand_as(output))
 

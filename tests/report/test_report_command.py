@@ -54,6 +54,19 @@ def test_a_folder_gets_all_four_and_a_file_its_own(folder, tmp_path):
     assert (tmp_path / "table.txt").read_text() == (tmp_path / "out" / "report.csv").read_text()
 
 
+def test_differences_to_methods_of_ones_choice(folder):
+    asked = json.loads(run(folder, "--against", "z-icl, no-demos", "--json").stdout)["differences"]
+    assert {each["baseline"] for each in asked} == {"z-icl", "no-demos"}
+    usual = json.loads(run(folder, "--json").stdout)["differences"]
+    there, back = (
+        next(e for e in found if (e["method"], e["baseline"], e["task"]) == (method, baseline, "CR"))
+        for found, method, baseline in ((asked, "no-demos", "z-icl"), (usual, "z-icl", "no-demos"))
+    )
+    assert there["estimate"] == -back["estimate"]
+    assert "**Difference in accuracy to z-icl" in run(folder, "--against", "z-icl").stdout
+    assert "did you mean 'z-icl'" in str(run(folder, "--against", "z-icll").exception)
+
+
 def test_what_cannot_be_done_is_said(folder, tmp_path):
     assert isinstance(run(folder, "-o", tmp_path / "one.docx").exception, UsageError)
     assert isinstance(run(folder, "--json", "--format", "csv").exception, UsageError)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zicl.report.bootstrap import Bootstrap, Pair, pair
+from zicl.report.bootstrap import Bootstrap, Pair, Term, contrast, draw_counts, pair
 from zicl.report.cells import Cell, Key, Kind, Run
 from zicl.report.holm import holm
 
@@ -99,6 +99,31 @@ def test_seedless_methods_stand_for_every_seed():
     assert FEW.compare([found]).estimate == pytest.approx(100 * 4 / 7)
     assert pair(cell({1: [1, 1]}), cell({2: [1, 1]})) is None
     assert pair(cell({1: [1, -1]}), cell({1: [-1, 1]})) is None
+
+
+def test_a_weighted_sum_of_several_methods():
+    gold, random = cell({1: [1, 1, 1, 0], 2: [1, 1, 0, 0]}), cell({1: [1, 0, 0, 0], 2: [0, 0, 0, 1]}, "b")
+    base = cell({None: [0, 1, 0, -1]}, "c")
+    found = contrast([Term(0.5, gold), Term(0.5, random), Term(-1, base)])
+    assert found.seeds == (1, 2)
+    np.testing.assert_allclose(found.difference, [[1, -0.5, 0.5], [0.5, -0.5, 0]])
+    assert FEW.compare([found]).estimate == pytest.approx(100 / 6)
+    wrong = contrast([Term(1, gold, lambda run: run.gold != run.predicted)])
+    assert FEW.compare([wrong]).estimate == pytest.approx(100 * 3 / 8)
+
+
+@given(st.integers(1, 40), st.integers(1, 30))
+def test_every_draw_has_as_many_as_there_are(draws, size):
+    counts = draw_counts(np.random.default_rng(draws), draws, size)
+    assert counts.shape == (draws, size)
+    assert (counts.sum(axis=1) == size).all()
+
+
+def test_draws_made_in_parts_are_those_made_at_once(monkeypatch):
+    found = pair(cell({1: [1, 0, 0, 1, 1]}), cell({1: [0, 0, 1, 0, 0]}))
+    whole = Bootstrap(300).compare([found])
+    monkeypatch.setattr("zicl.report.bootstrap._AT_ONCE", 7)
+    assert Bootstrap(300).compare([found]) == whole
 
 
 def test_the_bootstrap_repeats_and_finds_what_is_there():

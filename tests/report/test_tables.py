@@ -47,6 +47,16 @@ def test_sizes_are_said_and_unequal_ones_marked(tmp_path, folder):
     assert note.startswith("A number rests on 30 to 40 examples and 1 seed: compare such numbers with care")
 
 
+def test_demonstrations_that_found_no_room_are_said(tmp_path):
+    rows = []
+    for method, kept in (("z-icl", 4), ("icl-gold", 1)):
+        found = {"demos": list("abcd"), "demo_words": ["x"] * 4, "demo_labels": ["bad"] * 4, "kept": kept}
+        for each in make_rows({method: 0.5}, examples=4, tasks=("CR",)):
+            rows.append({**each, **found, "kept": kept + (kept == 1 and each["seed"] == 13)})
+    (note,) = [n for n in make_report([write_folder(tmp_path / "r", rows)]).main.notes if "limit on tokens" in n]
+    assert note == "The limit on tokens left fewer demonstrations, in the mean: Icl-gold on CR 1.5 of 4."
+
+
 def test_groups_of_several_tasks_have_an_average(tmp_path):
     rows = make_rows(CHANCES, examples=30)
     table = make_report(
@@ -155,8 +165,18 @@ def test_compared_with_the_paper(folder, tmp_path):
     assert "† As printed in the paper, but doubtful: GPT-3, channel, z-icl, SST2:" in text
     assert "Not in the paper: AGNews." in text
     assert len(report.everything()["paper"]) == 34
+    # Half of the examples are of each label, as in the paper's CR and SST2.
+    assert not any("Other examples" in note for note in report.main.notes)
     with pytest.raises(ConfigError, match="the paper prints accuracy"):
         make_report([folder], "macro-f1", compare="paper")
+
+
+def test_examples_with_other_shares_of_labels_than_the_papers_are_named(tmp_path):
+    rows = make_rows({"z-icl": 0.8}, examples=10, tasks=["CR", "SST2"])
+    skewed = [each for each in rows if each["task"] == "SST2" or each["gold"] == "good" or each["example"] == "CR-0"]
+    notes = make_report([write_folder(tmp_path / "r", skewed)], compare="paper").main.notes
+    (note,) = [note for note in notes if "Other examples" in note]
+    assert "here and there, 83.3 and 50.0 % of CR." in note
 
 
 def test_the_papers_averages_over_other_tasks_are_computed(tmp_path):

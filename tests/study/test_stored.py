@@ -7,6 +7,7 @@ import pytest
 
 from zicl.evaluate.store import MANIFEST
 from zicl.report.collect import collect
+from zicl.study.figure import Drawn
 from zicl.study.outcome import Outcome
 from zicl.study.settings import read_settings
 from zicl.study.studies import NAMES, STUDIES
@@ -15,11 +16,23 @@ ROOT = Path(__file__).parents[2] / "benchmarks"
 STORED = ROOT / "results" / "studies"
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if (STORED / name / "study.json").is_file()])
-def test_findings_are_those_of_the_rows(name):
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch):
+    """The stored map stays as it is."""
+    monkeypatch.setattr("zicl.study.heads.study.draw_map", lambda *_, **__: [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_findings_and_figures_are_those_of_the_rows(name):
     """``zicl study NAME`` with benchmarks/studies.toml tells them anew."""
     folder, study = STORED / name, STUDIES.get(name)
     parts = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
     options = read_settings(ROOT / "studies.toml", {}).options(study)
     told = json.loads((folder / "study.json").read_text(encoding="utf-8"))
-    assert list(study.findings(options, Outcome(collect(parts), folder))) == told["findings"]
+    outcome = Outcome(collect(parts), folder)
+    assert list(study.findings(options, outcome)) == told["findings"]
+    figures = [each for each in study.figures(options, outcome) if isinstance(each, Drawn) or each.panels]
+    assert [(each.title, each.alt) for each in figures] == [(each["title"], each["alt"]) for each in told["figures"]]
+    for each in told["figures"]:
+        assert (folder / each["file"]).is_file()
+        assert (folder / each["file"]).with_suffix(".png").is_file()

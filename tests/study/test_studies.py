@@ -66,8 +66,8 @@ def test_a_study_from_experiments_to_findings(name, bench, english):
     told = json.loads((folder / "study.json").read_text())
     assert told["name"] == name
     assert told["question"].endswith("?")
-    # Random heads are silenced in channel prompts alone.
-    assert len(told["findings"]) == (5 if name == "heads" else 2)
+    # Two for each inference.
+    assert len(told["findings"]) == (4 if name == "heads" else 2)
     for line in told["findings"]:
         assert INTERVAL.search(line), line
         assert "not known" not in line
@@ -152,19 +152,32 @@ def test_the_same_heads_are_silent_in_every_arm_and_rows_can_be_scored_again(ben
 
 def test_heads_that_were_found_are_found_no_more_and_are_those_asked_for(bench):
     setup = StudySetup(bench, STUDIES.get("heads"))
-    first = setup.heads(None, 3)
-    assert (first.task, first.prompts) == ("Days", 3)
-    assert setup.heads("Days", 3) == first
-    for task, examples in (("Nights", 3), (None, 2), (None, 99)):
-        with pytest.raises(ConfigError, match=f"found on 3 examples of Days, not on {examples} of {task or 'Days'}"):
-            setup.heads(task, examples)
+    first = setup.heads(None, 3, "training")
+    assert (first.task, first.prompts, first.shown) == ("Days", 3, "training")
+    assert setup.heads("Days", 3, "training") == first
+    for task, examples, shown in (("Nights", 3, "training"), (None, 2, "training"), (None, 3, "corpus")):
+        asked = rf"not on {examples} of {task or 'Days'} \(shown: {shown}\)"
+        with pytest.raises(ConfigError, match=rf"found on 3 examples of Days \(shown: training\), {asked}"):
+            setup.heads(task, examples, shown)
+    with pytest.raises(ConfigError, match="not on 99 of Days"):
+        setup.heads(None, 99, "training")
+
+
+def test_heads_can_be_found_on_sentences_of_the_corpus(bench):
+    """Other prompts give other scores; the file says which they were."""
+    found = {}
+    for shown in ("training", "corpus"):
+        found[shown] = StudySetup(bench, STUDIES.get("heads")).heads(None, 3, shown)
+        (bench.folder / "heads" / "heads.json").unlink()
+    assert {name: each.shown for name, each in found.items()} == {"training": "training", "corpus": "corpus"}
+    assert (found["training"].values != found["corpus"].values).any()
 
 
 def test_a_task_with_fewer_examples_than_asked_for_gives_all_it_has(bench):
     setup = StudySetup(bench, STUDIES.get("heads"))
-    first = setup.heads(None, 999)
+    first = setup.heads(None, 999, "training")
     assert first.prompts < 999
-    assert setup.heads(None, 999) == first
+    assert setup.heads(None, 999, "training") == first
 
 
 def test_cells_are_the_same_only_with_the_same_training_examples_if_they_show_any(bench):
@@ -204,9 +217,17 @@ def test_the_copied_label_is_counted(bench):
     assert f"{share:.1f} % [" in ran.told.findings[1].partition("is correct, ")[2]
 
 
-def test_a_share_without_room_for_the_demonstrations_is_left_out(bench):
-    (part,) = bench.parts(STUDIES.get("corpus-size"))
-    assert set(part.arms) == {"no-demos", "z-icl", "z-icl-share-0_8"}
+def test_shares_without_enough_neighbours_or_alike_are_left_out(bench, two_domains):
+    def shares(*given):
+        bench.settings = Settings(bench.settings.table, {"corpus-size": {"options": {"shares": given}}})
+        (part,) = bench.parts(STUDIES.get("corpus-size"))
+        return set(part.arms) - {"no-demos"}
+
+    assert shares(1, 0.8, 0.01) == {"z-icl", "z-icl-share-0_8"}
+    # Each of five paragraphs a domain: 0.8 and 0.79 of them are the same four.
+    assert shares(1, 0.79, 0.8) == {"z-icl", "z-icl-share-0_8"}
+    everyone = [row for row in two_domains.corpus.indexed.tolist() if two_domains.neighbour(row) is not None]
+    assert two_domains.corpus.accompanied == len(everyone) > 0
 
 
 def costs(names, bench):

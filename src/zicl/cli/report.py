@@ -57,6 +57,10 @@ def report(
     ],
     metric: Annotated[Metrics, typer.Option(help="What the main table shows.")] = Metrics.ACCURACY,
     compare: Annotated[Comparisons | None, typer.Option(help="Put the paper's numbers beside ours.")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Methods that all others are compared with, separated by commas. [no-demos,icl-gold]"),
+    ] = None,
     calibrate: Annotated[
         Calibrations | None,
         typer.Option(help="Take off what a label gets on average over the test inputs; no gold label is read."),
@@ -92,8 +96,8 @@ def report(
     found = None if choice.html is None else _found(results)
     paths = results if found is None else found.results
     if found is not None and not paths:
-        other = {"--metric": metric is not Metrics.ACCURACY, "--compare": compare, "--calibrate": calibrate}
-        _check_for_studies({**other, "--shares": shares})
+        other = {"--metric": metric is not Metrics.ACCURACY, "--compare": compare, "--against": against}
+        _check_for_studies({**other, "--calibrate": calibrate, "--shares": shares})
     made = None
     if paths or output is not None or chosen or figures is not None:
         made = make_report(
@@ -102,6 +106,7 @@ def report(
             compare=compare.value if compare else None,
             calibrate=calibrate.value if calibrate else None,
             shares=shares,
+            against=[name.strip() for name in against.split(",")] if against else (),
         )
     if found is not None:
         _write_page(choice, found, made)

@@ -173,7 +173,7 @@ def _find(study: Study, bench: Bench) -> dict[str, Any]:
 
     options = bench.settings.options(study)
     assert isinstance(options, HeadOptions)
-    scores = StudySetup(bench, study).heads(options.task, options.examples)
+    scores = StudySetup(bench, study).heads(options.task, options.examples, options.shown)
     drawn = draw_scores(bench.folder / study.name, options)
     top = {str(head): scores[head] for head in scores.top(options.count)}
     return {"model": scores.model, "task": scores.task, "prompts": scores.prompts, "heads": top, "map": drawn.file}

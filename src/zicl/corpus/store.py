@@ -144,6 +144,12 @@ class Corpus:
             return np.flatnonzero(first)
         return np.union1d(np.flatnonzero(first & self.used), self.stand_ins.rows)
 
+    @property
+    def accompanied(self) -> int:
+        """How many of the rows to be searched have a neighbour in their paragraph."""
+        inside = self.table["position"].to_numpy() > 0
+        return int((inside | np.append(inside[1:], False))[self.indexed].sum())
+
     def text(self, row: int) -> str:
         """The text of one row."""
         return str(self.table["text"][row].as_py())

@@ -9,11 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from zicl._registry import did_you_mean
 from zicl.exceptions import ConfigError
 from zicl.report.calibrate import calibrated
 from zicl.report.cells import Cell, Metric, Results, mean_and_deviation
 from zicl.report.collect import collect
-from zicl.report.differences import Difference, differences
+from zicl.report.differences import BASELINES, Difference, differences
 from zicl.report.formats import latex, markdown, to_csv
 from zicl.report.imbalance import Resampled, resampled
 from zicl.report.main_table import main_table
@@ -75,17 +76,21 @@ def make_report(
     compare: Literal["paper"] | None = None,
     calibrate: Literal["batch"] | None = None,
     shares: bool = False,
+    against: Sequence[str] = (),
 ) -> Report:
     """The report on one or several results folders, finished or not.
 
-    ``calibrate`` treats every prompt so, not only the methods that ask for it; ``shares`` adds tables with other shares
-    of the labels.
+    Differences are those to the methods ``against``, or to the two usual baselines. ``calibrate`` treats every prompt
+    so, not only the methods that ask for it; ``shares`` adds tables with other shares of the labels.
     """
     if compare == "paper" and metric != "accuracy":
         raise ConfigError(f"the paper prints accuracy, not {metric}", hint="compare with --metric accuracy")
     results = calibrated(collect(paths), every=calibrate == "batch")
     main = main_table(results, metric, paper=compare == "paper")
-    found = differences(results)
+    for name in against:
+        if name not in (known := {key.method for key in results.cells}):
+            raise did_you_mean("method of these results", name, sorted(known))
+    found = differences(results, against or BASELINES)
     drawn = resampled(results) if shares else None
     tables = (main, *side_tables(results, found), *share_tables(results, drawn or ()))
     return Report(results, metric, found, main, tables, compare == "paper", drawn)

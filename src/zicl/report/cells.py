@@ -84,6 +84,9 @@ class Run:
     scores: Scores
     # The class beside the input, where that stands among its own demonstrations.
     identical: Ints | None = None
+    # How many demonstrations were found, and how many of these had room in the prompt.
+    found: Ints | None = None
+    kept: Ints | None = None
 
     def score(self, metric: Metric) -> float:
         """Accuracy or macro-F1."""
@@ -146,6 +149,15 @@ class Cell:
     def copied_nearest(self) -> float | None:
         """How often the prediction is the class of the nearest demonstration."""
         return _rate([(run.predicted, run.nearest) for run in self.runs])
+
+    @property
+    def room(self) -> tuple[float, float] | None:
+        """How many demonstrations a prompt has on average, and how many were found for it."""
+        runs = [(run.kept, run.found) for run in self.runs if run.kept is not None and run.found is not None]
+        if not runs:
+            return None
+        kept, found = (float(np.concatenate(each).mean()) for each in zip(*runs, strict=True))
+        return kept, found
 
     @property
     def copied_identical(self) -> float | None:
@@ -233,6 +245,16 @@ class Results:
             for method, kind in self.methods(other).items():
                 found.setdefault(method, (kind, self.row(other, method)))
         return [found[method] for method in found]
+
+    @property
+    def majorities(self) -> dict[str, float]:
+        """The share of each task's most frequent label, in per cent of the examples there are."""
+        gold: dict[str, dict[int, int]] = {task: {} for task in self.tasks}
+        for key, cell in self.cells.items():
+            for run in cell.runs:
+                gold[key.task].update(zip(run.examples.tolist(), run.gold.tolist(), strict=True))
+        counts = {task: np.bincount(list(found.values())) for task, found in gold.items() if found}
+        return {task: 100 * float(count.max() / count.sum()) for task, count in counts.items()}
 
     @property
     def missing(self) -> int:

@@ -153,7 +153,7 @@ def _runs(
         return
     vocabulary = sorted({label for task in tasks.values() for label in task.labels})
     gold, predicted = _codes(rows["gold"], vocabulary), _codes(rows["predicted"], vocabulary)
-    nearest, last = _shown(rows, vocabulary)
+    found, kept, nearest, last = _shown(rows, vocabulary)
     identical = _codes(rows["identical"], vocabulary)
     examples = _codes(rows["example"], names)
     for first, members in _groups(rows):
@@ -169,7 +169,9 @@ def _runs(
         right, said, near, end, same = (own[codes[chosen]] for codes in (gold, predicted, nearest, last, identical))
         name = cell_key(task, method, template, inference, seed)
         terms = term_values(rows.take(chosen), len(tasks[task].labels), reduced.get(name, "sum"), f"{path}: {name}")
-        run = Run(seed, examples[chosen], right, said, near, end, terms, joined(terms), same)
+        run = Run(
+            seed, examples[chosen], right, said, near, end, terms, joined(terms), same, found[chosen], kept[chosen]
+        )
         if (run.gold < 0).any():
             raise StorageError(
                 f"{path}: a gold label of {task} is not one of {', '.join(tasks[task].labels)}",
@@ -213,13 +215,14 @@ def _codes(values: Any, vocabulary: list[str]) -> Ints:
     return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
 
 
-def _shown(rows: Any, vocabulary: list[str]) -> tuple[Ints, Ints]:
+def _shown(rows: Any, vocabulary: list[str]) -> tuple[Ints, Ints, Ints, Ints]:
+    """How many demonstrations were found and kept, and the classes of the nearest and the last."""
     kept = np.asarray(rows["kept"].fill_null(0).to_numpy(), dtype=np.int64)
     lengths, words = _flat(rows["demo_labels"])
     labels = Lists(lengths, _codes(words, vocabulary))
     lengths, numbers = _flat(rows["similarities"])
     similarities = Lists(lengths, np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64))
-    return nearest_shown(labels, similarities, kept), last_shown(labels, kept)
+    return labels.lengths, kept, nearest_shown(labels, similarities, kept), last_shown(labels, kept)
 
 
 def _flat(column: Any) -> tuple[Ints, Any]:

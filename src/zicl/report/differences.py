@@ -1,7 +1,8 @@
-"""Every method's difference in accuracy to the two baselines, with intervals and corrected p-values."""
+"""Every method's difference in accuracy to some baselines, with intervals and corrected p-values."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from zicl.evaluate.store import NO_INFERENCE
@@ -29,15 +30,15 @@ class Difference:
     p_holm: float = 1.0
 
 
-def differences(results: Results) -> list[Difference]:
-    """All differences of the table; Holm's correction is over all of them together."""
+def differences(results: Results, baselines: Sequence[str] = BASELINES) -> list[Difference]:
+    """All differences of the tables; Holm's correction is over all of them together."""
     bootstrap = Bootstrap()
     found: list[Difference] = []
     for block in results.blocks:
         if block.inference == NO_INFERENCE:
             continue
         rows = [(kind, results.row(block, method)) for method, kind in results.methods(block).items()]
-        for name in BASELINES:
+        for name in baselines:
             baseline = results.row(block, name)
             # Methods without a prompt have no inference of their own: they are compared in every block.
             for kind, cells in (*results.beside(block), *rows):

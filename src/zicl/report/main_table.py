@@ -37,7 +37,7 @@ def main_table(results: Results, metric: Metric = "accuracy", *, paper: bool = F
     notes = main_notes(results, metric)
     if paper:
         shown += tuple(paper_sections(columns))
-        notes += paper_notes(columns)
+        notes += paper_notes(columns, results.majorities)
     title = f"{_TITLES[metric]} in per cent, mean and standard deviation over seeds"
     return Table(title, columns, shown, tuple(notes))
 

@@ -9,12 +9,14 @@ from zicl.report.cells import Cell, Kind, Metric, Results, mean_and_deviation
 from zicl.report.table import GROUPS, NOTED, UNFINISHED, section_title
 
 _OURS = "z-icl"
+# Below this share of the demonstrations that were found, it is said how many were shown.
+_ROOM = 0.95
 
 
 def main_notes(results: Results, metric: Metric) -> list[str]:
     """All notes, the ones that change how the table is read first."""
     notes = ["Bold: the best of a section in its column, oracles aside.", *size_notes(results), *results.notes]
-    notes += control_notes(results, metric)
+    notes += [*control_notes(results, metric), *room_notes(results)]
     notes += [f"{NOTED} {task.name}: {task.note.rstrip('.')}." for task in results.tasks.values() if task.note]
     notes += coverage_notes(results)
     if any(cell.kind.labelled for cell in results.cells.values()):
@@ -46,6 +48,24 @@ def size_notes(results: Results) -> list[str]:
 def _counted(counts: Sequence[int], one: str, many: str) -> str:
     low, high = counts[0], counts[-1]
     return f"{low:,} {one if low == 1 else many}" if low == high else f"{low:,} to {high:,} {many}"
+
+
+def room_notes(results: Results) -> list[str]:
+    """Which methods the token limit left fewer demonstrations than were found for them, and how many."""
+    # What is too long is so with every inference: the mean over these says it once.
+    rooms: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for key, cell in results.cells.items():
+        if room := cell.room:
+            rooms.setdefault((cell.kind.title, key.task), []).append(room)
+    cut: dict[str, list[str]] = {}
+    for (title, task), each in rooms.items():
+        kept, found = (sum(values) / len(each) for values in zip(*each, strict=True))
+        if kept < _ROOM * found:
+            cut.setdefault(title, []).append(f"{task} {kept:.1f} of {found:g}")
+    if not cut:
+        return []
+    said = "; ".join(f"{title} on {', '.join(tasks)}" for title, tasks in cut.items())
+    return [f"The limit on tokens left fewer demonstrations, in the mean: {said}."]
 
 
 def coverage_notes(results: Results) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from zicl.evaluate.store import NO_INFERENCE
 from zicl.report.paper import PaperCell, PaperRow, paper_results
 from zicl.report.table import DOUBTFUL, Column, Entry, Row, Section, with_best
 
+# Percentage points that the share of a label differs by among the same examples: rounding, and a sample of them.
+_SAME = 2.0
 _TITLES = {
     "majority": "Majority", "no-demos": "No-demos", "random-inputs": "Random inputs", "naive": "Naive Z-ICL",
     "z-icl": "Z-ICL", "icl-gold": "ICL-gold (oracle)", "icl-random": "ICL-random (oracle)",
@@ -28,8 +30,11 @@ def paper_sections(columns: Sequence[Column]) -> list[Section]:
     ]
 
 
-def paper_notes(columns: Sequence[Column]) -> list[str]:
-    """What to know about the paper's rows: doubtful cells, averages it does not print, tasks it does not have."""
+def paper_notes(columns: Sequence[Column], majorities: Mapping[str, float]) -> list[str]:
+    """What to know about the paper's rows: other examples, doubtful cells, averages and tasks it does not have.
+
+    ``majorities`` are the shares of each task's most frequent label in our examples.
+    """
     shown = [(row, column, _cell(row, column)) for row in paper_results() for column in columns]
     notes = [
         f"{DOUBTFUL} As printed in the paper, but doubtful: {row.model}, {row.inference}, {row.method}, "
@@ -37,6 +42,12 @@ def paper_notes(columns: Sequence[Column]) -> list[str]:
         for row, column, cell in shown
         if cell is not None and cell.doubt
     ]
+    notes += _other_examples(majorities)
+    if any(column.average for column in columns):
+        notes.append(
+            "The deviation of an average is that of the seeds' averages in our rows, and the mean of the tasks' "
+            "deviations in the paper's."
+        )
     if any(column.average and cell is not None and cell.deviation is None for _, column, cell in shown):
         notes.append(
             "An average of the paper's rows that has no deviation is over other tasks than the paper's averages: "
@@ -46,6 +57,22 @@ def paper_notes(columns: Sequence[Column]) -> list[str]:
     if missing:
         notes.append(f"Not in the paper: {', '.join(missing)}.")
     return notes
+
+
+def _other_examples(majorities: Mapping[str, float]) -> list[str]:
+    """Tasks whose most frequent label has another share in the paper: what it was run on is not what ours was."""
+    paper = {task: cell.mean for row in paper_results() if row.method == "majority" for task, cell in row.cells.items()}
+    differ = [
+        f"{share:.1f} and {paper[task]:.1f} % of {task}"
+        for task, share in majorities.items()
+        if task in paper and abs(share - paper[task]) > _SAME
+    ]
+    if not differ:
+        return []
+    return [
+        f"Other examples than the paper's: the most frequent label has, here and there, {', '.join(differ)}. There "
+        "accuracies are hardly comparable; macro-F1 depends less on such shares."
+    ]
 
 
 def _cell(row: PaperRow, column: Column) -> PaperCell | None:

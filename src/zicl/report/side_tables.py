@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from zicl.report.bootstrap import DRAWS
 from zicl.report.cells import Block, Cell, Results
-from zicl.report.differences import BASELINES, Difference
+from zicl.report.differences import Difference
 from zicl.report.reliability import BINS, claims
 from zicl.report.table import Column, Entry, Row, Section, Table, ordered, row_title, sections, task_columns
 
 _SIGNIFICANT = 0.05
 _AVERAGE = "All tasks"
 _HOW = (
-    "95 % intervals from 2,000 paired draws of examples and seeds; one or two seeds say little about the spread over "
-    "seeds. Bold: p < 0.05 after Holm's correction over all differences of this report; p is the share of draws beyond "
-    "zero, or the normal tail where there are hardly any, and never below what the examples that differ could say if "
-    "all of them were for one side."
+    f"95 % intervals from {DRAWS:,} paired draws of examples and seeds; one or two seeds say little about the spread "
+    "over seeds. Bold: p < 0.05 after Holm's correction over all differences of this report; p is the share of draws "
+    "beyond zero, or the normal tail where there are hardly any, and never below what the examples that differ could "
+    "say if all of them were for one side."
 )
 _CLAIMS = (
     "Lower is better. Log-likelihood in nats; the Brier score is summed over labels, from 0 to 2; the expected "
@@ -28,7 +29,8 @@ _CLAIMS = (
 
 def side_tables(results: Results, differences: Sequence[Difference]) -> list[Table]:
     """All of them that have something to show."""
-    tables = [_differences(results, name, [d for d in differences if d.baseline == name]) for name in BASELINES]
+    baselines = dict.fromkeys(each.baseline for each in differences)
+    tables = [_differences(results, name, [d for d in differences if d.baseline == name]) for name in baselines]
     return [table for table in (*tables, _shares(results), _copies(results), _claims(results)) if table.sections]
 
 

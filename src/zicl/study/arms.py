@@ -21,10 +21,22 @@ RETRIEVALS = {
 WORDS = {"original": "original labels", "random-words": "random words", "synonyms": "synonyms"}
 # Two of these have names in the table of methods already.
 _TABLE = {("nearest", "original"): "naive", ("physical", "synonyms"): "z-icl"}
-# Which method of the table each looks like, and the hatching of each kind of words.
+# Which method of the table each has its colour from.
 _LIKE = {"nearest": "naive", "diverse": "diverse", "physical": "z-icl", "domain-random": "domain-random"}
-_HATCHES = {"original": "", "random-words": "..", "synonyms": "//"}
-_MARKERS = {"original": "o", "random-words": "^", "synonyms": "s"}
+# Hatch and marker of each with each kind of words, in the order of WORDS. Without colours too, circles are nearest
+# sentences, upright lines diverse and slanted ones physical neighbours; two of them look as in the table of methods.
+_HATCHES = {
+    "nearest": ("..", "oo", "OO"),
+    "diverse": ("--", "||", "++"),
+    "physical": ("\\\\", "xx", "//"),
+    "domain-random": ("", "*", "**"),
+}
+_MARKERS = {
+    "nearest": ("^", "v", "<"),
+    "diverse": ("s", "D", "P"),
+    "physical": ("h", "X", "o"),
+    "domain-random": (">", "*", "d"),
+}
 
 
 def arm_name(retrieval: str, words: str) -> str:
@@ -58,13 +70,9 @@ def arm_title(retrieval: str, words: str) -> str:
 
 
 def arm_look(retrieval: str, words: str) -> Style:
-    """The colour of the way to find sentences, the hatching and marker of the words."""
-    return replace(way_look(retrieval), hatch=_HATCHES[words], marker=_MARKERS[words])
-
-
-def way_look(retrieval: str) -> Style:
-    """How a way to find sentences looks, where all have the same words."""
-    return look(_LIKE[retrieval])
+    """The colour of the way to find sentences; hatch and marker of it and the words together."""
+    number = list(WORDS).index(words)
+    return replace(look(_LIKE[retrieval]), hatch=_HATCHES[retrieval][number], marker=_MARKERS[retrieval][number])
 
 
 def look(method: str) -> Style:

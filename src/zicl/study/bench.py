@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from zicl._progress import Report, silent
-from zicl.corpus.store import totals
 from zicl.evaluate.examples import subsample
 from zicl.evaluate.experiment import Experiment
 from zicl.evaluate.methods import METHODS
 from zicl.evaluate.plan import Cell
 from zicl.evaluate.run import Runner
-from zicl.evaluate.store import MANIFEST
+from zicl.evaluate.store import MANIFEST, NO_INFERENCE
 from zicl.evaluate.world import World
 from zicl.exceptions import ConfigError
 from zicl.lm.base import LanguageModel
 from zicl.lm.heads import layout
 from zicl.retrieve.index import Index
+from zicl.retrieve.subset import subset
 from zicl.study.declare import UNLIMITED, Part, Study
-from zicl.study.heads.scores import FILE, HeadScores
+from zicl.study.heads.scores import FILE, HeadScores, Shown
 from zicl.study.settings import Settings
 
 # An experiment that needs nothing but tasks and a model.
@@ -31,8 +31,8 @@ PLAIN = Part("plain", {"no-demos": METHODS["no-demos"]})
 READING = Part("reading", {"z-icl": METHODS["z-icl"]})
 
 
-# The method whose prompts heads are found on, when they are balanced.
-_FINDER = "nearest-icl-gold"
+# The method whose prompts heads are found on, by what these show; those of training examples are then balanced.
+_FINDERS: Mapping[Shown, str] = {"training": "nearest-icl-gold", "corpus": "naive"}
 
 
 def _as_it_is(experiment: Experiment) -> Experiment:
@@ -128,16 +128,16 @@ class StudySetup:
         """How many demonstrations there are."""
         return self.plain.k
 
-    @property
-    def paragraphs(self) -> int:
-        """How many paragraphs the corpus has."""
+    def accompanied(self, share: float) -> int:
+        """How many sentences of a share of the corpus have a neighbour, under the seed that leaves the fewest."""
         index = self.bench.world(self.plain).index
         if index is None:
             raise ConfigError(f"the study {self.study.name} needs a corpus", hint="--corpus reviews.zicl")
-        return totals(index.corpus.manifest["domains"])["paragraphs"]
+        seeds = self.plain.seeds_of(NO_INFERENCE)
+        return min(subset(index, share=share, seed=seed).corpus.accompanied for seed in seeds)
 
-    def heads(self, task: str | None, examples: int) -> HeadScores:
-        """The scores of the model's heads: those found before, else found on direct, nearest, gold-labelled prompts."""
+    def heads(self, task: str | None, examples: int, shown: Shown) -> HeadScores:
+        """The scores of the model's heads: those found before, else found on direct prompts of nearest texts."""
         path = self.bench.folder / self.study.name / FILE
         lm = self.bench.world(self.plain).lm
         # Before prompts are written: a model whose heads cannot be reached needs none.
@@ -145,44 +145,50 @@ class StudySetup:
         if path.is_file():
             scores = HeadScores.read(path)
             scores.check(lm)
-            self._check_found(scores, task, examples, path)
+            self._check_found(scores, task, examples, shown, path)
             return scores
         if self.bench.dry:
             return _nothing(lm.name, lm.identity, places.layers, places.heads)
-        scores = self._find(task or self.plain.tasks[0], examples)
+        scores = self._find(task or self.plain.tasks[0], examples, shown)
         scores.write(path)
         return scores
 
-    def _check_found(self, scores: HeadScores, task: str | None, examples: int, path: Path) -> None:
+    def _check_found(self, scores: HeadScores, task: str | None, examples: int, shown: Shown, path: Path) -> None:
         """These heads were found on what the options say: else the options would be left unused without a word."""
         asked, found = task or scores.task, scores.prompts
         # A task with fewer training examples than were asked for has given all it has.
-        other = found > examples or (found < examples and found < len(self._finding(scores.task).training[scores.task]))
-        if asked != scores.task or other:
+        other = found > examples or (
+            found < examples and found < len(self._finding(scores.task, shown).training[scores.task])
+        )
+        if asked != scores.task or shown != scores.shown or other:
             raise ConfigError(
-                f"{path} has heads that were found on {found} examples of {scores.task}, not on {examples} of {asked}",
+                f"{path} has heads that were found on {found} examples of {scores.task} (shown: {scores.shown}), "
+                f"not on {examples} of {asked} (shown: {shown})",
                 hint="remove it to find them anew, or say the same in the options of the study of heads",
             )
 
-    def _finding(self, task: str) -> World:
-        """What heads are found on."""
+    def _finding(self, task: str, shown: Shown) -> World:
+        """What heads are found on: always training examples, since their answers are known."""
         # What is cut is the farthest, whatever its label, and the prompts would no longer show as many of each.
-        part = Part("find", {_FINDER: METHODS[_FINDER]}, UNLIMITED)
+        part = Part("find", {name: METHODS[name] for name in (_FINDERS["training"], _FINDERS[shown])}, UNLIMITED)
         made = self.bench.settings.experiment(self.study, part)
         return self.bench.world(self.bench.placed(made.model_copy(update={"tasks": (task,)})))
 
-    def _find(self, task: str, count: int) -> HeadScores:
-        """Labels that are drawn tell nothing of the answer, so the demonstrations are the nearest training examples."""
+    def _find(self, task: str, count: int, shown: Shown) -> HeadScores:
+        """Find them now."""
         from zicl.study.heads.balanced import balanced
         from zicl.study.heads.find import find_heads
         from zicl.study.heads.mark import mark
 
-        world, report = self._finding(task), self.bench.report
-        nearest = Runner(world).ensemble(Cell(task, _FINDER, "task", "direct", None)).main
-        pipeline = balanced(nearest, [example.label for example in world.training[task]])
+        world, report = self._finding(task, shown), self.bench.report
+        # Labels of the corpus' sentences are drawn, under a seed.
+        seed = self.plain.seeds_of("direct")[0] if shown == "corpus" else None
+        pipeline = Runner(world).ensemble(Cell(task, _FINDERS[shown], "task", "direct", seed)).main
+        if shown == "training":
+            pipeline = balanced(pipeline, [example.label for example in world.training[task]])
         chosen = subsample(world.training[task], count, world.tasks[task].sample_seed)
         prepared = [pipeline.prepare(example.text) for example in chosen]
-        if any(each.prompt.dropped for each in prepared):
+        if shown == "training" and any(each.prompt.dropped for each in prepared):
             raise ConfigError(
                 f"{pipeline.k} training examples of {task} do not fit into the model's context, and with some of them "
                 "left out there would not be as many of each label",
@@ -196,7 +202,8 @@ class StudySetup:
             done += more
             report("finding heads", done, len(prompts))
 
-        return find_heads(world.lm, prompts, task=task, progress=advance)
+        found = find_heads(world.lm, prompts, task=task, progress=advance)
+        return found.model_copy(update={"shown": shown})
 
 
 @dataclass(frozen=True)
@@ -204,9 +211,12 @@ class Imagined:
     """A setup larger than any: what of a study can be checked before its corpus and its model are there."""
 
     k: int = 1
-    paragraphs: int = 2**40
 
-    def heads(self, task: str | None, examples: int) -> HeadScores:
+    def accompanied(self, share: float) -> int:
+        """Enough for any number of demonstrations."""
+        return int(share * 2**40)
+
+    def heads(self, task: str | None, examples: int, shown: Shown) -> HeadScores:
         """Scores of more heads than models have."""
         return _nothing("", "", 128, 128)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from zicl.evaluate.methods import METHODS
 from zicl.report.cells import Block
@@ -29,7 +30,8 @@ def _figures(_: Options, outcome: Outcome) -> list[Figure]:
         return [outcome.by_task(block, METHODS[name].title, look(name), name) for name in _ICL]
 
     def same(block: Block) -> Sequence[Series]:
-        looks = {"correct": look("icl-gold"), "incorrect": look("icl-random")}
+        # Both are ICL-gold, and have its colour.
+        looks = {"correct": look("icl-gold"), "incorrect": replace(look("icl-gold"), hatch="xx")}
         return [outcome.by_task(block, f"label is {kind}", looks[kind], name, copied) for kind, name in _SAME.items()]
 
     return [
@@ -51,7 +53,8 @@ def _findings(_: Options, outcome: Outcome) -> list[str]:
         more = outcome.compare(block, minus(_NEAR, _FAR))
         said.append(
             f"{outcome.name(block)}: gold minus random labels is {points(far)} for random demonstrations and "
-            f"{points(near)} for nearest ones, a gap wider by {points(more)} ({outcome.size(block, _ICL)})."
+            f"{points(near)} for nearest ones; the second minus the first is {points(more)} "
+            f"({outcome.size(block, _ICL)})."
         )
         rates = {kind: outcome.compare(block, {name: 1}, measure=copied) for kind, name in _SAME.items()}
         total = outcome.compare(block, dict.fromkeys(_SAME.values(), 0.5), measure=copied)

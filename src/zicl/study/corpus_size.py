@@ -18,7 +18,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class SizeOptions(Options):
-    """``shares`` of the corpus; those that leave fewer than two paragraphs a demonstration are left out."""
+    """``shares`` of the corpus; those that leave too few neighbours for the demonstrations are left out."""
 
     shares: tuple[Share, ...] = Field((1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003), min_length=2)
 
@@ -28,13 +28,24 @@ def _name(share: float) -> str:
 
 
 def _parts(options: SizeOptions, setup: Setup) -> list[Part]:
-    ours, paragraphs = METHODS["z-icl"], setup.paragraphs
-    enough = [share for share in options.shares if share * paragraphs >= 2 * setup.k or share == 1]
+    ours = METHODS["z-icl"]
     arms: Arms = {
         _name(share): ours if share == 1 else changed(ours, f"{share:g} of the corpus", corpus_share=share)
-        for share in enough
+        for share in _different(options.shares, setup)
     }
     return [Part("shares", {"no-demos": METHODS["no-demos"], **arms})]
+
+
+def _different(shares: Sequence[float], setup: Setup) -> list[float]:
+    """The shares, the largest first, that leave enough and less than the one before: each domain keeps a paragraph."""
+    # Neighbours can be alike, or the input's own: twice as many as are shown leave room for that.
+    kept, before = list[float](), -1
+    for share in sorted(shares, reverse=True):
+        left = setup.accompanied(share)
+        if share == 1 or (left >= 2 * setup.k and left != before):
+            kept.append(share)
+            before = left
+    return kept
 
 
 def _figures(options: SizeOptions, outcome: Outcome) -> list[Figure]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zicl.evaluate.methods import METHODS, Inference, Method
 from zicl.study.figure import Drawn, Figure
-from zicl.study.heads.scores import HeadScores
+from zicl.study.heads.scores import HeadScores, Shown
 from zicl.study.outcome import Outcome
 
 # The tasks of the paper's ablations.
@@ -48,12 +48,11 @@ class Setup(Protocol):
         """How many demonstrations there are."""
         ...
 
-    @property
-    def paragraphs(self) -> int:
-        """How many paragraphs the corpus has."""
+    def accompanied(self, share: float) -> int:
+        """How many sentences of a share of the corpus have a neighbour."""
         ...
 
-    def heads(self, task: str | None, examples: int) -> HeadScores:
+    def heads(self, task: str | None, examples: int, shown: Shown) -> HeadScores:
         """The scores of the model's heads, found on so many training examples of a task, once."""
         ...
 

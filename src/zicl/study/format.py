@@ -60,10 +60,12 @@ def _findings(options: FormatOptions, outcome: Outcome) -> list[str]:
         both = [k for k in options.inputs_only if outcome.has(block, f"z-icl-k{k}", f"inputs-only-k{k}")]
         if both:
             pairs = {f"z-icl-k{k}": 1 / len(both) for k in both} | {f"inputs-only-k{k}": -1 / len(both) for k in both}
+            alone = {f"inputs-only-k{k}": 1 / len(both) for k in both} | {"no-demos": -1.0}
             shown = ", ".join(str(k) for k in sorted(both))
             said.append(
-                f"{outcome.name(block)}: Z-ICL minus inputs only is {points(outcome.compare(block, pairs))} over "
-                f"k = {shown} ({outcome.size(block, list(pairs))})."
+                f"{outcome.name(block)}: over k = {shown}, Z-ICL minus inputs only is "
+                f"{points(outcome.compare(block, pairs))} and inputs only minus no-demos "
+                f"{points(outcome.compare(block, alone))} ({outcome.size(block, list(pairs))})."
             )
         least, most = (f"z-icl-k{k}" for k in (min(options.k), max(options.k)))
         every = {f"z-icl-k{k}": 1 / len(options.k) for k in options.k}

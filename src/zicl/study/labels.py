@@ -42,8 +42,8 @@ def _findings(_: Options, outcome: Outcome) -> list[str]:
         larger = outcome.compare(block, minus(gaps["nearest"], gaps["physical"]))
         said.append(
             f"{outcome.name(block)}: over the three ways random words minus original labels is {points(random)}, and "
-            f"synonyms minus random words {points(meaning)}; the gain of synonyms is larger for nearest than for "
-            f"physical neighbour by {points(larger)}."
+            f"synonyms minus random words {points(meaning)}; the gain from synonyms for nearest minus that for "
+            f"physical neighbour is {points(larger)}."
         )
     return said
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pydantic import Field
 
 from zicl.evaluate.methods import METHODS
 from zicl.report.bootstrap import Estimate
 from zicl.report.cells import Block
-from zicl.study.arms import arm, changed, look
+from zicl.study.arms import arm, arm_look, changed, look
 from zicl.study.declare import Arms, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Figure, Panel, Point, Series
 from zicl.study.outcome import Outcome, points
@@ -61,8 +62,10 @@ def _figures(options: OrderOptions, outcome: Outcome) -> list[Figure]:
     for block in outcome.blocks:
         found = _spreads(options, outcome, block)
         if found is not None:
-            shown = (("labels", "icl-random", found.labels), ("sentences", "diverse", found.sentences))
-            series = [Series(f"draws of {what}", look(like), (Point(what, value),)) for what, like, value in shown]
+            # Both are of diverse nearest, and have its colour.
+            plain = arm_look("diverse", "synonyms")
+            shown = (("labels", plain, found.labels), ("sentences", replace(plain, hatch="--"), found.sentences))
+            series = [Series(f"draws of {what}", style, (Point(what, value),)) for what, style, value in shown]
             panels.append(Panel(outcome.name(block), tuple(series)))
     return [
         Figure("order", "Where the nearest demonstrations stand", "", ACCURACY, outcome.panels(orders)),

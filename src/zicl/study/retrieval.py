@@ -10,7 +10,7 @@ from pydantic import Field
 from zicl.evaluate.methods import METHODS
 from zicl.report.bootstrap import Estimate
 from zicl.report.cells import Block
-from zicl.study.arms import RETRIEVALS, arm, arm_name, changed, look, suffix, way_look
+from zicl.study.arms import RETRIEVALS, arm, arm_look, arm_name, changed, look, suffix
 from zicl.study.declare import Count, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Figure, Series
 from zicl.study.outcome import Outcome, points
@@ -52,14 +52,15 @@ def _parts(options: RetrievalOptions, _: Setup) -> list[Part]:
 def _figures(options: RetrievalOptions, outcome: Outcome) -> list[Figure]:
     def methods(block: Block) -> Sequence[Series]:
         shown = [("No-demos", look("no-demos"), "no-demos")]
-        shown += [(title, way_look(name), arm_name(name, "synonyms")) for name, title in RETRIEVALS.items()]
-        share = replace(way_look("diverse"), hatch="xx")
+        shown += [(title, arm_look(name, "synonyms"), arm_name(name, "synonyms")) for name, title in RETRIEVALS.items()]
+        share = replace(arm_look("diverse", "synonyms"), hatch="--")
         shown.insert(3, ("Diverse nearest, the paper's share, at least 2 k", share, _SHARE))
         return [outcome.by_task(block, *each) for each in shown]
 
     def sweep(block: Block) -> Sequence[Series]:
         names = {float(pool): _pool_name(pool) for pool in options.pools} | {4096.0: "diverse-synonyms"}
-        return [outcome.line(block, "Diverse nearest, synonyms", way_look("diverse"), dict(sorted(names.items())))]
+        shown = arm_look("diverse", "synonyms")
+        return [outcome.line(block, "Diverse nearest, synonyms", shown, dict(sorted(names.items())))]
 
     lines = Figure(
         "pool", "How far diverse nearest looks", "K, nearest sentences to draw from", ACCURACY, outcome.panels(sweep),
@@ -76,7 +77,8 @@ def _findings(_: RetrievalOptions, outcome: Outcome) -> list[str]:
         said.append(
             f"{outcome.name(block)}: against nearest, physical neighbour is "
             f"{points(_minus(outcome, block, 'z-icl', nearest))} and diverse nearest (K = 4,096) "
-            f"{points(_minus(outcome, block, diverse, nearest))} ({outcome.size(block, [nearest, diverse, 'z-icl'])})."
+            f"{points(_minus(outcome, block, diverse, nearest))}; the first minus the second is "
+            f"{points(_minus(outcome, block, 'z-icl', diverse))} ({outcome.size(block, [nearest, diverse, 'z-icl'])})."
         )
         said.append(
             f"{outcome.name(block)}: against domain random, physical neighbour is "

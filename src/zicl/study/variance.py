@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zicl._random import rng
-from zicl.report.bootstrap import DRAWS, Estimate
+from zicl.report.bootstrap import DRAWS, Estimate, draw_counts
 from zicl.report.cells import Cell, common_seeds
 
 Right = NDArray[np.float64]
@@ -59,8 +59,7 @@ def _variances(table: Right) -> Right:
 def _resampled(variances: Right, number: int) -> Right:
     """The variance of accuracy with the examples drawn anew, (2, draws of examples)."""
     size = variances.shape[1]
-    drawn = rng(0, number, "variance").integers(size, size=(DRAWS, size)) + size * np.arange(DRAWS)[:, None]
-    counts = np.bincount(drawn.ravel(), minlength=DRAWS * size).reshape(DRAWS, size)
+    counts = draw_counts(rng(0, number, "variance"), DRAWS, size)
     return np.asarray(variances @ counts.T / size**2)
 
 

@@ -15,7 +15,11 @@ from zicl.report.build import make_report
 from zicl.report.html.build import Browsing, make_page
 from zicl.report.html.folders import find
 from zicl.report.html.texts import read_texts
+from zicl.report.bootstrap import Estimate
 from zicl.retrieve.index import Index
+from zicl.study.arms import look
+from zicl.study.draw import draw
+from zicl.study.figure import Figure, Panel, Point, Series
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"> was the worst soup & <b>bread</b>."
 METHODS = ["majority", "no-demos", "naive", "z-icl", "icl-gold", "cosine-words"]
@@ -62,9 +66,8 @@ def evaluated(tmp_path_factory) -> Evaluated:
 
 def write_study(folder: Path, **changes) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "gap.svg").write_text(
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20"><rect width="40" height="20"/></svg>'
-    )
+    shown = Series("Nearest", look("naive"), (Point("near", Estimate(3.1, -1.0, 7.2, 0.1)),))
+    draw(Figure("gap", "The gap", "", "points", (Panel("channel", (shown,)),)), folder)
     told = {
         "name": "copying",
         "title": "How much is copied?",

@@ -1,5 +1,7 @@
 """The page in a browser, opened from disk: figures, and a prediction found and read with the keyboard alone."""
 
+import re
+
 import pytest
 
 from tests.browser import console_errors, requests
@@ -84,8 +86,9 @@ def test_a_prediction_is_opened_and_read_with_the_keyboard(page, evaluated):
         sentence = found.sentence(int(line.split("#")[1].split(" ")[0]))
         assert sentence.text in demo
         assert sentence.source in line
-        assert "similarity" in line
-        nearest = demo.split("Nearest: ")[-1].splitlines()[0]
+        # It is the nearest sentence's, not that of the one shown.
+        assert "similarity" not in line
+        nearest = re.search(r"^Nearest(?:, one of)? \(similarity -?\d\.\d{3}\): (.*)$", demo, re.MULTILINE)[1]
         assert nearest in {found.sentence(row).text for row in found.around(sentence.row, 1)}
     shares = [float(value.split()[0]) for value in texts(page, ".scores .value:not(.raw)")]
     assert sum(shares) == pytest.approx(100, abs=0.2)

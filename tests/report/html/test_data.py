@@ -1,6 +1,7 @@
 """The embedded predictions say what the rows say, with the texts and nearest sentences they were computed with."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,9 +13,11 @@ from zicl.exceptions import ConfigError, OfflineError
 from zicl.identical import INPUT_ITSELF
 from zicl.report.build import make_report
 from zicl.report.html.data import page_data
+from zicl.report.html.nearest import NearestSentences, found_through
 from zicl.report.html.predictions import Demo, _Rows, answers
 from zicl.report.html.texts import Texts, read_texts
 from zicl.retrieve.base import Query
+from zicl.retrieve.domain_random import DomainRandom
 from zicl.retrieve.physical import Physical
 
 
@@ -89,6 +92,21 @@ def test_the_nearest_sentences_are_those_of_the_search(evaluated, shown):
     assert ambiguous <= 4
 
 
+def test_what_a_random_sentence_was_found_through_is_the_one_of_its_domain_that_is_as_similar(evaluated):
+    index, text = evaluated.index, "The soup was cold and the bread was old."
+    found = DomainRandom().retrieve(index, Query(text), 4)
+    demos = [Demo(str(each.row), "great", "great", each.similarity, True) for each in found]
+    nearest, config = NearestSentences(index), {"retrieval": {"method": "domain-random"}}
+    told = nearest.of(text, demos, config)
+    similar = Counter(round(hit.similarity, 3) for hit in index.nearest(text))
+    for each, own in zip(found, told, strict=True):
+        assert own == ((each.nearest,) if similar[round(each.similarity, 3)] == 1 else ())
+    assert any(told)
+    assert nearest.of(None, demos, config) == [()] * 4
+    assert found_through(config)
+    assert not found_through({"retrieval": {"method": "nearest"}})
+
+
 def test_without_the_encoder_both_sentences_beside_are_named(evaluated, shown, monkeypatch):
     def gone(self, text):
         raise OfflineError("no encoder here", hint="")
@@ -105,6 +123,8 @@ def test_without_texts_there_are_ids_only(evaluated, shown):
     written = json.dumps(data.value)
     assert HOSTILE[:20] not in written
     assert "soup" not in written
+    assert "raw.jsonl" not in written
+    assert all(set(sentence) == {"id"} for sentence in data.value["sentences"])
     assert any("left out" in note for note in data.notes)
     nothing = page_data(shown, Texts(), show=True)
     assert "soup" not in json.dumps(nothing.value)

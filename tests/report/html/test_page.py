@@ -115,6 +115,9 @@ def test_the_same_results_give_the_same_page(evaluated, text):
 def test_studies_alone_make_a_page(evaluated):
     page = Page(evaluated.page(evaluated.study))
     assert "Studies" in page.texts
+    # A part by its study: two of these may have parts of one name.
+    assert "copying: near" in page.texts
+    assert any("for 66 predictions" in part for part in page.texts)
     assert not any("Difference in accuracy" in part for part in page.texts)
     assert len(json.loads(page.scripts["script"][0])["predictions"]) == 66
 

@@ -46,7 +46,7 @@ def make_page(found: Found, report: Report | None, texts: Texts, browsing: Brows
         *([] if report is None else _report_parts(report)),
         *_study_parts(found.studies, behind, metric),
         Part("predictions", "Predictions", notes_html(data.notes) + resource("browser.html")) if shown else None,
-        Part("origin", "Configuration", "\n".join(origin_html(folder) for folder in _folders(found))),
+        Part("origin", "Configuration", "\n".join(origin_html(*each) for each in _folders(found))),
     ]
     title = "Evaluation report" if report is not None else "Studies"
     return page_html(title, facts_html(_summary(found, report, shown)), [p for p in parts if p is not None], data.value)
@@ -78,8 +78,10 @@ def _collected(study: Study) -> Results | None:
     return calibrated(collect(study.results), every=False) if study.results else None
 
 
-def _folders(found: Found) -> list[Path]:
-    return [*found.results, *(folder for study in found.studies for folder in study.results)]
+def _folders(found: Found) -> list[tuple[str, Path]]:
+    """All results folders with their titles: parts of two studies may have one name."""
+    own = [(folder.name, folder) for folder in found.results]
+    return own + [(f"{study.name}: {folder.name}", folder) for study in found.studies for folder in study.results]
 
 
 def _summary(found: Found, report: Report | None, shown: Sequence[Answers]) -> dict[str, str]:
@@ -89,9 +91,9 @@ def _summary(found: Found, report: Report | None, shown: Sequence[Answers]) -> d
         facts["Model"] = ", ".join(results.models)
         facts["Tasks"] = f"{len(results.tasks)}: {', '.join(results.tasks)}"
         facts["Methods"] = f"{len({key.method for key in results.cells})}"
-        facts["Time"] = "; ".join(dict.fromkeys(time_taken(folder) for folder in found.results))
     if found.studies:
         facts["Studies"] = ", ".join(study.name for study in found.studies)
+    facts["Time"] = time_taken(folder for _, folder in _folders(found))
     facts["Predictions"] = f"{sum(own.total for own in shown):,}"
     if report is not None and report.results.missing:
         facts["Not finished"] = f"{report.results.missing:,} predictions are missing"

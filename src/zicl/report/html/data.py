@@ -11,7 +11,7 @@ from zicl.corpus.store import Sentence
 from zicl.evaluate.examples import Example
 from zicl.identical import INPUT_ITSELF
 from zicl.pair import halves
-from zicl.report.html.nearest import NearestSentences
+from zicl.report.html.nearest import NearestSentences, found_through
 from zicl.report.html.predictions import Answers, Demo, Prediction
 from zicl.report.html.texts import Texts
 
@@ -97,10 +97,10 @@ class _Builder:
         return self.sentences.place((id(own.manifest), own.key.task, INPUT_ITSELF, example.id), told)
 
     def _told(self, name: str, sentence: Sentence | None) -> dict[str, str]:
-        if sentence is None:
+        if sentence is None or not self.show:
             return {"id": name}
-        told = {"id": name, "source": sentence.source, "domain": sentence.domain}
-        return {**told, "text": " / ".join(halves(sentence.text))} if self.show else told
+        text = " / ".join(halves(sentence.text))
+        return {"id": name, "source": sentence.source, "domain": sentence.domain, "text": text}
 
 
 def page_data(answers: Sequence[Answers], texts: Texts, *, show: bool) -> PageData:
@@ -125,6 +125,8 @@ def _cell(own: Answers) -> dict[str, Any]:
         "seed": "-" if own.seed is None else str(own.seed),
         "labels": list(own.labels),
         "claims": own.claims,
+        # Whether similarities are those of the sentences that demonstrations were found through.
+        "through": found_through(own.config),
         "total": own.total,
         "right": own.right,
     }

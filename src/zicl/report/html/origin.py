@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,13 @@ from zicl.report.html.tables import facts_html
 from zicl.report.html.text import escape
 
 
-def origin_html(folder: Path) -> str:
+def origin_html(title: str, folder: Path) -> str:
     """A results folder's part of the page."""
     manifest = Results.open(folder).manifest
     methods = {name.split("/")[1]: cell.get("method") for name, cell in manifest["cells"].items()}
     return "\n".join(
         [
-            f'<section class="origin"><h3>{escape(folder.name)}</h3>',
+            f'<section class="origin"><h3>{escape(title)}</h3>',
             facts_html(facts(manifest, folder)),
             _details("Versions", facts_html(_versions(manifest))),
             _details("Tasks", "".join(_task(name, entry) for name, entry in manifest["tasks"].items())),
@@ -44,14 +44,14 @@ def facts(manifest: Mapping[str, Any], folder: Path) -> dict[str, str]:
         "Encoder": corpus.get("encoder"),
         "Cells": f"{len(manifest['cells']):,}",
         "Complete": "yes" if manifest.get("complete") else "no: some predictions are missing",
-        "Time": time_taken(folder),
+        "Time": time_taken([folder]),
     }
     return {name: str(value) for name, value in told.items() if value}
 
 
-def time_taken(folder: Path) -> str:
-    """How long the rows took to compute, if the folder says so."""
-    told = spent([folder])
+def time_taken(folders: Iterable[Path]) -> str:
+    """How long the rows took to compute, if the folders say so."""
+    told = spent(folders)
     return f"{duration(told.seconds)} for {told.rows:,} predictions" if told.rows else "not recorded"
 
 

@@ -173,11 +173,16 @@
       const sentence = data.sentences[place];
       const beside = nearest.filter((other) => other !== place).map((other) => data.sentences[other]);
       const origin = [sentence.source, sentence.domain, `#${sentence.id}`];
-      if (similarity !== null) origin.push(`similarity ${similarity.toFixed(3)}`);
+      const near = similarity === null ? "" : `similarity ${similarity.toFixed(3)}`;
+      // It is that of the sentence it was found through, which may be another.
+      const through = near && data.cells[one.cell].through;
+      if (through && !beside.length) origin.push(`found through a sentence of ${near}`);
+      else if (near && !through) origin.push(near);
+      const lead = `Nearest${beside.length > 1 ? ", one of" : ""}${through ? ` (${near})` : ""}: `;
       return make("li", kept ? "" : "dropped",
         make("p", "demo", make("span", "tag words", data.words[words]), " ", sentence.text || `sentence ${sentence.id}`),
         make("p", "origin", origin.filter(Boolean).join(" · ")),
-        beside.length ? make("p", "beside", make("span", "lead", beside.length > 1 ? "Nearest, one of: " : "Nearest: "),
+        beside.length ? make("p", "beside", make("span", "lead", lead),
           beside.map((other) => other.text || `sentence ${other.id}`).join(" — ")) : "",
         kept ? "" : make("p", "hint", "Not in the prompt: there was no room for it."));
     });

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,17 @@ from zicl.lm.heads import Head
 
 # Where the scores of a study of heads are, in its folder.
 FILE = "heads.json"
+# What the prompts that heads are found on show: labelled training examples, as many of each label, or sentences of the
+# raw corpus with labels that are drawn.
+Shown = Literal["training", "corpus"]
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class HeadScores(BaseModel):
-    """The prefix-matching score of every head of one model, a row a layer, over ``prompts`` prompts of ``task``."""
+    """The prefix-matching score of every head of one model, a row a layer, over ``prompts`` prompts of ``task``.
+
+    ``shown`` says what the demonstrations of these prompts were.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,6 +34,7 @@ class HeadScores(BaseModel):
     identity: str
     task: str
     prompts: int = Field(ge=1)
+    shown: Shown = "training"
     scores: tuple[tuple[Score, ...], ...] = Field(min_length=1)
 
     @model_validator(mode="after")

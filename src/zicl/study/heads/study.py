@@ -16,7 +16,7 @@ from zicl.study.declare import Arms, Count, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Drawn, Figure, Series
 from zicl.study.heads.control import random_like
 from zicl.study.heads.figure import draw_map
-from zicl.study.heads.scores import FILE, HeadScores
+from zicl.study.heads.scores import FILE, HeadScores, Shown
 from zicl.study.outcome import Outcome, minus, points
 
 MAP = "map"
@@ -28,16 +28,18 @@ class HeadOptions(Options):
     """``count`` heads are silenced, found on ``examples`` training examples of ``task`` (the first, if none is named).
 
     ``swept`` methods are run with each number of ``sweep`` as well, ``controls`` with so many random heads of the same
-    layers, ``draws`` times.
+    layers, ``draws`` times. ``shown`` is what the prompts show that heads are found on: nearest training examples with
+    their labels, or nearest sentences of the corpus with random ones.
     """
 
     count: int = Field(5, ge=1)
     sweep: tuple[Count, ...] = (1, 2, 10, 20)
-    swept: tuple[str, ...] = ("naive",)
+    swept: tuple[str, ...] = tuple(_ARMS)
     draws: int = Field(3, ge=1)
     controls: tuple[str, ...] = tuple(_ARMS)
     task: str | None = None
     examples: int = Field(100, ge=1)
+    shown: Shown = "training"
 
     @field_validator("swept", "controls")
     @classmethod
@@ -62,7 +64,7 @@ def _without(base: str, heads: Sequence[Head], what: str) -> Method:
 
 
 def _parts(options: HeadOptions, setup: Setup) -> list[Part]:
-    scores = setup.heads(options.task, options.examples)
+    scores = setup.heads(options.task, options.examples, options.shown)
     found = scores.top(options.count)
     arms: Arms = {name: arm(*which) for name, which in _ARMS.items()}
     silent: Arms = {_silent(name, options.count): _without(name, found, "copying heads") for name in _ARMS}
@@ -136,9 +138,9 @@ def _changes(options: HeadOptions, name: str) -> dict[str, dict[str, float]]:
     return found
 
 
-def _mean(gains: Mapping[str, Mapping[str, float]], words: str) -> dict[str, float]:
-    """What silencing changes with labels shown as ``words``, in the mean over the ways to find sentences."""
-    names = [arm_name(way, words) for way in _WAYS]
+def _mean(gains: Mapping[str, Mapping[str, float]], ways: Sequence[str], words: Sequence[str]) -> dict[str, float]:
+    """What silencing changes, in the mean over these ways to find sentences and these words."""
+    names = [arm_name(way, each) for way in ways for each in words]
     return {method: weight / len(names) for name in names for method, weight in gains[name].items()}
 
 
@@ -148,35 +150,36 @@ def _said(name: str) -> str:
 
 
 def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
+    gains = {name: _changes(options, name)["copying heads"] for name in _ARMS}
+    # What the paper says of each: its claims are about one at a time, whatever the other is.
+    by_way = minus(_mean(gains, ["nearest"], _WORDS), _mean(gains, ["physical"], _WORDS))
+    by_words = minus(_mean(gains, _WAYS, ["original"]), _mean(gains, _WAYS, ["synonyms"]))
     said = []
     for block in outcome.blocks:
-        gains = {name: _changes(options, name)["copying heads"] for name in _ARMS}
         each = [f"{points(outcome.compare(block, gain))} for {_said(name)}" for name, gain in gains.items()]
         every = [*_ARMS, *(_silent(name, options.count) for name in _ARMS)]
-        size = outcome.size(block, every)
         said.append(
-            f"{outcome.name(block)}: without {options.count} copying heads accuracy is {', '.join(each)} ({size})."
+            f"{outcome.name(block)}: without {options.count} copying heads accuracy changes by {', '.join(each)} "
+            f"({outcome.size(block, every)})."
         )
-        closest = outcome.compare(block, minus(gains["naive"], gains["z-icl"]))
-        original = outcome.compare(block, minus(_mean(gains, "original"), _mean(gains, "synonyms")))
         said.append(
-            f"{outcome.name(block)}: the gain of {_said('naive')} is larger than that of {_said('z-icl')} by "
-            f"{points(closest)}; over the three ways it is larger with original labels than with synonyms by "
-            f"{points(original)}."
+            f"{outcome.name(block)}: this change for nearest minus that for physical neighbour, over both kinds of "
+            f"words, is {points(outcome.compare(block, by_way))}; with original labels minus with synonyms, over the "
+            f"three ways, {points(outcome.compare(block, by_words))}{_against(options, outcome, block)}."
         )
-        against = []
-        for name in options.controls:
-            drawn = _controls(options, name)
-            if not outcome.has(block, *drawn):
-                continue
-            weights = {_silent(name, options.count): 1.0, **dict.fromkeys(drawn, -1 / len(drawn))}
-            against.append(f"{points(outcome.compare(block, weights))} for {_said(name)}")
-        if against:
-            said.append(
-                f"{outcome.name(block)}: against {options.draws} draws of random heads of the same layers that is "
-                f"{', '.join(against)}."
-            )
     return said
+
+
+def _against(options: HeadOptions, outcome: Outcome, block: Block) -> str:
+    """Copying heads against random ones, of the methods that were run with both."""
+    found = []
+    for name in options.controls:
+        drawn = _controls(options, name)
+        if outcome.has(block, *drawn):
+            weights = {_silent(name, options.count): 1.0, **dict.fromkeys(drawn, -1 / len(drawn))}
+            found.append(f"{points(outcome.compare(block, weights))} for {_said(name)}")
+    draws = f"; against {options.draws} draws of random heads of the same layers it is "
+    return draws + ", ".join(found) if found else ""
 
 
 STUDY = Study(
