@@ -1,4 +1,7 @@
-"""Puts figures and findings of the stored studies into docs/STUDIES.md: ``python docs/make_studies.py``."""
+"""Tells the stored studies anew and puts figures and findings into docs/STUDIES.md: ``python docs/make_studies.py``.
+
+Everything comes from the stored rows: no model is loaded.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import re
 from pathlib import Path
 
 PAGE = Path(__file__).parent / "STUDIES.md"
-STORED = Path(__file__).parent.parent / "benchmarks" / "results" / "studies"
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+STORED = BENCHMARKS / "results" / "studies"
 _PLACE = re.compile(r"(<!-- (?P<name>[a-z-]+): begin -->\n).*?(<!-- (?P=name): end -->)", re.DOTALL)
 
 
@@ -27,5 +31,18 @@ def _found(name: str) -> str:
     return "\n".join([f"**Found here**, with 95 % intervals:\n\n{findings}", *figures])
 
 
+def tell_all() -> None:
+    """Figures and findings of all studies that have rows."""
+    from zicl.study.settings import read_settings
+    from zicl.study.studies import NAMES, STUDIES
+    from zicl.study.tell import tell
+
+    settings = read_settings(BENCHMARKS / "studies.toml", {})
+    for name in NAMES:
+        if (STORED / name).is_dir():
+            tell(STUDIES.get(name), settings.options(STUDIES.get(name)), STORED / name)
+
+
 if __name__ == "__main__":
+    tell_all()
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

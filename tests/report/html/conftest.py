@@ -11,11 +11,11 @@ from tests.conftest import DOCUMENTS, make_index, tiny_lm
 from tests.evaluate.conftest import make_experiment, write_task
 from zicl.evaluate.run import evaluate
 from zicl.evaluate.world import World
+from zicl.report.bootstrap import Estimate
 from zicl.report.build import make_report
 from zicl.report.html.build import Browsing, make_page
 from zicl.report.html.folders import find
 from zicl.report.html.texts import read_texts
-from zicl.report.bootstrap import Estimate
 from zicl.retrieve.index import Index
 from zicl.study.arms import look
 from zicl.study.draw import draw
