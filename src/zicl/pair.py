@@ -18,6 +18,11 @@ def join(first: str, second: str) -> str:
     return f"{first.strip()}{SEPARATOR}{second.strip()}"
 
 
+def is_pair(text: str) -> bool:
+    """Whether a text is two."""
+    return SEPARATOR in text
+
+
 def halves(text: str) -> tuple[str, ...]:
     """The two texts of a pair, or the one text there is."""
     return tuple(text.split(SEPARATOR, 1))

@@ -18,7 +18,7 @@ from zicl.demos.template import Template
 from zicl.exceptions import ConfigError, TextError
 from zicl.identical import check_kept, put_among
 from zicl.lm.base import BranchScores, LanguageModel, Progress
-from zicl.pair import SEPARATOR, join, plain
+from zicl.pair import is_pair, join, plain
 from zicl.results import LabelScore, Prepared, Result, Shown
 from zicl.retrieve.base import Query, Retrieved, Retriever
 from zicl.retrieve.clusters import Clusters
@@ -99,7 +99,7 @@ class Pipeline:
 
     def demo_text(self, shown: Shown) -> str:
         """The sentence; for pairs it and the nearest sentence it stands beside, in their order."""
-        if not self.builder.template.two_fields or SEPARATOR in shown.sentence.text:
+        if not self.builder.template.two_fields or is_pair(shown.sentence.text):
             return shown.sentence.text
         if shown.nearest is None or shown.nearest.row == shown.sentence.row:
             raise ConfigError(
@@ -164,7 +164,7 @@ class Pipeline:
 
 def check_fields(template: Template, text: str) -> None:
     """The text is a pair where the template has two fields, and no pair where it has one."""
-    if template.two_fields != (SEPARATOR in text):
+    if template.two_fields != is_pair(text):
         raise TextError(
             "a pair of texts needs a template with {first} and {second}, one text a template with {input}",
             hint="--template pair, or your own: 'Premise: {first}\\nHypothesis: {second}|Answer: {label}'",

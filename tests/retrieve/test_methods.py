@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from zicl.exceptions import RetrievalError, UnknownNameError
+from zicl.pair import join
 from zicl.retrieve.base import RETRIEVERS, Query, draw
 from zicl.retrieve.joint import JointIndex
 from zicl.retrieve.physical import Physical
@@ -45,6 +46,12 @@ def test_exactly_k_distinct_and_never_the_input(index, method, k, seed, text):
             assert index.sentence(item.nearest).document not in own
     similarities = [item.similarity for item in found if item.similarity is not None]
     assert similarities == sorted(similarities, reverse=True)
+
+
+@given(k=st.integers(1, 8), first=st.sampled_from(DOCUMENTS), second=st.sampled_from(DOCUMENTS))
+def test_no_two_sentences_are_shown_twice_as_a_pair(index, k, first, second):
+    found = Physical().retrieve(index, Query(join(first.split(".")[0], second.split(".")[0])), k)
+    assert len({frozenset((item.row, item.nearest)) for item in found}) == k
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -28,7 +28,7 @@ from zicl.cli._spread import (
 )
 from zicl.cli._takes import takes
 from zicl.exceptions import UsageError
-from zicl.pair import SEPARATOR, plain
+from zicl.pair import is_pair, plain
 
 if TYPE_CHECKING:
     from zicl._progress import Report
@@ -188,7 +188,7 @@ def _check(
         raise UsageError(
             f"{unused[0]}: a distilled classifier has one set of labels and no language model", hint="leave it out"
         )
-    if not _has_lm(classifier) and classifier.of_pairs not in (None, SEPARATOR in rows[0].text):
+    if not _has_lm(classifier) and classifier.of_pairs not in (None, is_pair(rows[0].text)):
         raise UsageError(
             "the classifier was distilled from "
             + ("pairs, and these are single texts" if classifier.of_pairs else "single texts, and these are pairs"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from zicl._registry import did_you_mean
 from zicl.exceptions import ConfigError
-from zicl.pair import SEPARATOR, halves
+from zicl.pair import halves, is_pair
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Template:
         """The input's line; for an empty text the template's own words."""
         if not self.two_fields:
             return self.input.replace("{input}", text).strip()
-        first, second = halves(text) if SEPARATOR in text else (text, text)
+        first, second = halves(text) if is_pair(text) else (text, text)
         # Not one after the other: the first text may hold the second's field.
         before, _, after = self.input.partition("{first}")
         return (before.replace("{second}", second) + first + after.replace("{second}", second)).strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from zicl.pair import is_pair
 from zicl.retrieve.base import Filter, Query, Retrieved, by_similarity
 from zicl.retrieve.index import Searchable
 
@@ -14,7 +15,7 @@ class Physical:
     """For each nearest sentence the one before it in its paragraph, else the one after it.
 
     A nearest sentence without a neighbour, or whose neighbour is shown already, gives its place to the
-    next nearest.
+    next nearest. For a pair both are shown, so there the two sentences together count.
     """
 
     shared: ClassVar[bool] = False
@@ -23,14 +24,20 @@ class Physical:
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, by the similarity of their nearest sentence."""
         keep, found, alone = Filter(index, query, exclude_self=self.exclude_self), list[Retrieved](), 0
+        together = set[frozenset[int]]()
         for hit in keep.hits():
             if len(found) == k:
                 break
             neighbour = index.neighbour(hit.row)
             if neighbour is None:
                 alone += 1
-            elif keep.take(neighbour):
+                continue
+            # The first two sentences of a paragraph are each other's neighbours.
+            both = frozenset((neighbour, hit.row))
+            if both not in together and keep.take(neighbour):
                 found.append(Retrieved(neighbour, hit.row, hit.similarity))
+                if is_pair(query.text):
+                    together.add(both)
         if len(found) < k:
             raise keep.too_few(
                 len(found),
