@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from zicl.exceptions import TextError
-from zicl.pair import halves, is_pair, join
+from zicl.pair import SEPARATOR, halves, is_pair, join
 
 
 def check_texts(values: Iterable[object]) -> list[str]:
@@ -57,7 +57,7 @@ def check_text(value: object, where: str) -> str:
         )
     if not value.strip():
         raise TextError(f"{where} is empty", hint="drop rows without text")
-    if is_pair(value):
+    if SEPARATOR in value:
         raise TextError(f"{where} holds the control character U+001E", hint="take it out: zicl parts pairs with it")
     if "\0" in value:
         raise TextError(f"{where} holds a NUL byte", hint="the data may be binary or wrongly decoded: read it as UTF-8")

@@ -25,7 +25,7 @@ def test_a_study_runs_resumes_and_says_what_it_found(run, given, tmp_path, monke
     code, out, err = run("study", "format", *given)
     assert code == 0, err
     assert out.startswith("How many demonstrations")
-    assert "channel: Z-ICL minus inputs only is " in out
+    assert "channel: over k = 3, Z-ICL minus inputs only is " in out
     # no-demos and inputs alone draw nothing; two methods for each of two k
     assert "24 rows computed" in err
     assert (tmp_path / "studies" / "format" / "study.json").is_file()

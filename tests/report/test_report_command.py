@@ -64,7 +64,17 @@ def test_differences_to_methods_of_ones_choice(folder):
     )
     assert there["estimate"] == -back["estimate"]
     assert "**Difference in accuracy to z-icl" in run(folder, "--against", "z-icl").stdout
+    twice = json.loads(run(folder, "--against", "z-icl,no-demos,z-icl", "--json").stdout)["differences"]
+    assert twice == asked
     assert "did you mean 'z-icl'" in str(run(folder, "--against", "z-icll").exception)
+
+
+def test_a_method_without_a_prompt_can_be_what_others_are_compared_with(tmp_path):
+    rows = make_rows({"majority": 0.5, "z-icl": 0.8}, examples=20)
+    found = json.loads(run(write_folder(tmp_path / "r", rows), "--against", "majority", "--json").stdout)["differences"]
+    assert {(each["method"], each["baseline"], each["inference"]) for each in found} == {
+        ("z-icl", "majority", "channel")
+    }
 
 
 def test_what_cannot_be_done_is_said(folder, tmp_path):

@@ -55,6 +55,10 @@ def test_demonstrations_that_found_no_room_are_said(tmp_path):
             rows.append({**each, **found, "kept": kept + (kept == 1 and each["seed"] == 13)})
     (note,) = [n for n in make_report([write_folder(tmp_path / "r", rows)]).main.notes if "limit on tokens" in n]
     assert note == "The limit on tokens left fewer demonstrations, in the mean: Icl-gold on CR 1.5 of 4."
+    roomy = [{**each, "kept": 4} for each in rows]
+    other = write_folder(tmp_path / "other", roomy, model="large", identity="2")
+    (note,) = [n for n in make_report([tmp_path / "r", other]).main.notes if "limit on tokens" in n]
+    assert note.endswith("in the mean: Icl-gold (tiny) on CR 1.5 of 4.")
 
 
 def test_groups_of_several_tasks_have_an_average(tmp_path):
@@ -176,7 +180,10 @@ def test_examples_with_other_shares_of_labels_than_the_papers_are_named(tmp_path
     skewed = [each for each in rows if each["task"] == "SST2" or each["gold"] == "good" or each["example"] == "CR-0"]
     notes = make_report([write_folder(tmp_path / "r", skewed)], compare="paper").main.notes
     (note,) = [note for note in notes if "Other examples" in note]
-    assert "here and there, 83.3 and 50.0 % of CR." in note
+    assert "here and in the paper, 83.3 and 50.0 % of CR." in note
+    # Of fifteen examples of two equally frequent labels one label has eight.
+    odd = write_folder(tmp_path / "odd", make_rows({"z-icl": 0.8}, examples=15, tasks=["CR"]))
+    assert not any("Other examples" in note for note in make_report([odd], compare="paper").main.notes)
 
 
 def test_the_papers_averages_over_other_tasks_are_computed(tmp_path):

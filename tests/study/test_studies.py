@@ -16,7 +16,7 @@ from zicl.evaluate.verify import verify
 from zicl.exceptions import ConfigError, UnknownNameError
 from zicl.identical import INPUT_ITSELF
 from zicl.report.collect import collect
-from zicl.study.bench import StudySetup
+from zicl.study.bench import Bench, StudySetup
 from zicl.study.outcome import Outcome
 from zicl.study.run import Costs, run_study
 from zicl.study.settings import Settings
@@ -153,12 +153,12 @@ def test_the_same_heads_are_silent_in_every_arm_and_rows_can_be_scored_again(ben
 def test_heads_that_were_found_are_found_no_more_and_are_those_asked_for(bench):
     setup = StudySetup(bench, STUDIES.get("heads"))
     first = setup.heads(None, 3, "training")
-    assert (first.task, first.prompts, first.shown) == ("Days", 3, "training")
+    assert (first.task, first.prompts, first.found_on) == ("Days", 3, "training")
     assert setup.heads("Days", 3, "training") == first
-    for task, examples, shown in (("Nights", 3, "training"), (None, 2, "training"), (None, 3, "corpus")):
-        asked = rf"not on {examples} of {task or 'Days'} \(shown: {shown}\)"
-        with pytest.raises(ConfigError, match=rf"found on 3 examples of Days \(shown: training\), {asked}"):
-            setup.heads(task, examples, shown)
+    for task, examples, found_on in (("Nights", 3, "training"), (None, 2, "training"), (None, 3, "corpus")):
+        asked = rf"not on {examples} of {task or 'Days'} \(found_on: {found_on}\)"
+        with pytest.raises(ConfigError, match=rf"found on 3 examples of Days \(found_on: training\), {asked}"):
+            setup.heads(task, examples, found_on)
     with pytest.raises(ConfigError, match="not on 99 of Days"):
         setup.heads(None, 99, "training")
 
@@ -166,10 +166,10 @@ def test_heads_that_were_found_are_found_no_more_and_are_those_asked_for(bench):
 def test_heads_can_be_found_on_sentences_of_the_corpus(bench):
     """Other prompts give other scores; the file says which they were."""
     found = {}
-    for shown in ("training", "corpus"):
-        found[shown] = StudySetup(bench, STUDIES.get("heads")).heads(None, 3, shown)
+    for where in ("training", "corpus"):
+        found[where] = StudySetup(bench, STUDIES.get("heads")).heads(None, 3, where)
         (bench.folder / "heads" / "heads.json").unlink()
-    assert {name: each.shown for name, each in found.items()} == {"training": "training", "corpus": "corpus"}
+    assert {name: each.found_on for name, each in found.items()} == {"training": "training", "corpus": "corpus"}
     assert (found["training"].values != found["corpus"].values).any()
 
 
@@ -218,16 +218,27 @@ def test_the_copied_label_is_counted(bench):
 
 
 def test_shares_without_enough_neighbours_or_alike_are_left_out(bench, two_domains):
-    def shares(*given):
-        bench.settings = Settings(bench.settings.table, {"corpus-size": {"options": {"shares": given}}})
+    def shares(*given, k=6):
+        table = {**bench.settings.table, "k": k}
+        bench.settings = Settings(table, {"corpus-size": {"options": {"shares": given}}})
         (part,) = bench.parts(STUDIES.get("corpus-size"))
         return set(part.arms) - {"no-demos"}
 
     assert shares(1, 0.8, 0.01) == {"z-icl", "z-icl-share-0_8"}
+    assert shares(1, 0.8, 0.01, k=1) == {"z-icl", "z-icl-share-0_8", "z-icl-share-0_01"}
     # Each of five paragraphs a domain: 0.8 and 0.79 of them are the same four.
     assert shares(1, 0.79, 0.8) == {"z-icl", "z-icl-share-0_8"}
-    everyone = [row for row in two_domains.corpus.indexed.tolist() if two_domains.neighbour(row) is not None]
+    everyone = [row for row in range(len(two_domains.corpus)) if two_domains.neighbour(row) is not None]
     assert two_domains.corpus.accompanied == len(everyone) > 0
+
+
+def test_a_corpus_that_heads_are_found_in_is_missed_before_anything_is_loaded(settings, tmp_path):
+    table = {name: value for name, value in settings.table.items() if name != "corpus"}
+    study = STUDIES.get("heads")
+    Bench(Settings(table, settings.studies), tmp_path / "studies").check([study], finding=True)
+    options = {"heads": {"options": {"found_on": "corpus"}}}
+    with pytest.raises(ConfigError, match="corpus"):
+        Bench(Settings(table, options), tmp_path / "studies").check([study], finding=True)
 
 
 def costs(names, bench):

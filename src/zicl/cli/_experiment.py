@@ -11,6 +11,7 @@ import typer
 from zicl._offline import go_offline
 from zicl._threads import use_threads
 from zicl.cli._options import OfflineOption
+from zicl.cli._parse import parse_names
 from zicl.cli._remote import RemoteChoice
 from zicl.exceptions import UsageError
 
@@ -55,8 +56,8 @@ class DataChoice(RemoteChoice):
     def given(self) -> dict[str, Any]:
         """The keys of an experiment that options set."""
         given: dict[str, Any] = {
-            "tasks": _listed(self.tasks),
-            "inferences": _listed(self.inferences),
+            "tasks": parse_names(self.tasks),
+            "inferences": parse_names(self.inferences),
             "seeds": _numbers(self.seeds),
             "examples": self.examples,
             "k": self.k,
@@ -93,7 +94,7 @@ class ExperimentChoice(DataChoice):
 
     def given(self) -> dict[str, Any]:
         """The keys of an experiment that options set."""
-        more = {"methods": _listed(self.methods), "templates": _listed(self.templates)}
+        more = {"methods": parse_names(self.methods), "templates": parse_names(self.templates)}
         return {**super().given(), **{name: value for name, value in more.items() if value is not None}}
 
     def read(self) -> Experiment:
@@ -147,10 +148,6 @@ def _find(folder: Path, task: str, name: str) -> str | None:
             if (place / f"{name}{suffix}").is_file():
                 return str(place / f"{name}{suffix}")
     return None
-
-
-def _listed(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _numbers(text: str | None) -> tuple[int, ...] | None:

@@ -25,6 +25,11 @@ def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
     return labels.with_synonyms(given)
 
 
+def parse_names(text: str | None) -> tuple[str, ...] | None:
+    """Names separated by commas, if there are any."""
+    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def parse_template(text: str) -> str | tuple[str, str]:
     r"""A template's name, or its two lines; a line break inside one is written as \n."""
     text = text.replace("\\n", "\n")

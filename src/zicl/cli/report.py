@@ -11,6 +11,7 @@ import typer
 
 from zicl.cli._options import JsonOption
 from zicl.cli._page import PageChoice
+from zicl.cli._parse import parse_names
 from zicl.cli._progress import say
 from zicl.cli._takes import takes
 from zicl.exceptions import UsageError
@@ -106,7 +107,7 @@ def report(
             compare=compare.value if compare else None,
             calibrate=calibrate.value if calibrate else None,
             shares=shares,
-            against=[name.strip() for name in against.split(",")] if against else (),
+            against=parse_names(against) or (),
         )
     if found is not None:
         _write_page(choice, found, made)

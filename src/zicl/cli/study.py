@@ -173,10 +173,11 @@ def _find(study: Study, bench: Bench) -> dict[str, Any]:
 
     options = bench.settings.options(study)
     assert isinstance(options, HeadOptions)
-    scores = StudySetup(bench, study).heads(options.task, options.examples, options.shown)
+    scores = StudySetup(bench, study).heads(options.task, options.examples, options.found_on)
     drawn = draw_scores(bench.folder / study.name, options)
     top = {str(head): scores[head] for head in scores.top(options.count)}
-    return {"model": scores.model, "task": scores.task, "prompts": scores.prompts, "heads": top, "map": drawn.file}
+    about = {"model": scores.model, "task": scores.task, "prompts": scores.prompts, "found_on": scores.found_on}
+    return {**about, "heads": top, "map": drawn.file}
 
 
 def _show_heads(answer: dict[str, Any], output: Path) -> None:
@@ -184,6 +185,6 @@ def _show_heads(answer: dict[str, Any], output: Path) -> None:
     for head, score in answer["heads"].items():
         typer.echo(f"{head}\t{score:.4f}")
     say(
-        f"{answer['model']}, {answer['prompts']} prompts of {answer['task']}; the map of all heads: "
-        f"{output / _FINDS / answer['map']}"
+        f"{answer['model']}, {answer['prompts']} prompts of {answer['task']} ({answer['found_on']}); the map of all "
+        f"heads: {output / _FINDS / answer['map']}"
     )

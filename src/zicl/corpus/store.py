@@ -146,9 +146,9 @@ class Corpus:
 
     @property
     def accompanied(self) -> int:
-        """How many of the rows to be searched have a neighbour in their paragraph."""
+        """How many sentences have a neighbour in their paragraph; of equal ones each counts."""
         inside = self.table["position"].to_numpy() > 0
-        return int((inside | np.append(inside[1:], False))[self.indexed].sum())
+        return int(((inside | np.append(inside[1:], False)) & self.used).sum())
 
     def text(self, row: int) -> str:
         """The text of one row."""

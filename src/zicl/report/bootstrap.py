@@ -22,7 +22,7 @@ from zicl.report.cells import Cell, Run, common_seeds
 # So many that an end of an interval moves by a fortieth of the standard error with other draws.
 DRAWS = 10_000
 _SEED = 0
-# Draws made at a time: with all of them at once, two thousand examples would take a gigabyte.
+# Draws made at a time: all of them at once, of two thousand examples, would take half a gigabyte.
 _AT_ONCE = 1000
 # Fewer draws than this beyond zero are too few to count a p-value from.
 _COUNTABLE = 10
@@ -90,10 +90,32 @@ def contrast(terms: Sequence[Term]) -> Pair | None:
     return Pair(terms[0].cell.key.task, tuple(seeds), difference, there)
 
 
-def draw_counts(generator: np.random.Generator, draws: int, size: int) -> NDArray[np.int64]:
+def draw_counts(generator: np.random.Generator, draws: int, size: int) -> NDArray[np.uint8]:
     """How often each of ``size`` things is among as many drawn with replacement, (draws, size)."""
-    drawn = generator.integers(size, size=(draws, size)) + size * np.arange(draws)[:, None]
-    return np.bincount(drawn.ravel(), minlength=draws * size).reshape(draws, size)
+    # A byte each: that something is drawn 256 times where once is usual does not happen.
+    counts = np.empty((draws, size), dtype=np.uint8)
+    for first in range(0, draws, _AT_ONCE):
+        rows = min(_AT_ONCE, draws - first)
+        drawn = generator.integers(size, size=(rows, size)) + size * np.arange(rows)[:, None]
+        counts[first : first + rows] = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size)
+    return counts
+
+
+class Draws(NamedTuple):
+    """A difference in points, the same in every draw, and the number of examples that differ at all."""
+
+    estimate: float
+    drawn: NDArray[np.float64]
+    differing: int
+
+
+def averaged(parts: Sequence[Draws]) -> Estimate:
+    """The difference, averaged over tasks."""
+    estimate = float(np.mean([part.estimate for part in parts]))
+    drawn = np.mean([part.drawn for part in parts], axis=0)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    p = p_value(estimate, drawn, sum(part.differing for part in parts))
+    return Estimate(estimate, min(float(low), estimate), max(float(high), estimate), p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +128,11 @@ class Bootstrap:
     def _counts(self, size: int, *keys: object) -> Floats:
         """How often each of ``size`` things is in each draw, (draws, size)."""
         if (size, *keys) not in self._kept:
-            generator = rng(_SEED, "bootstrap", size, *keys)
-            # A byte each: that something is drawn 256 times where once is usual does not happen.
-            counts = np.empty((self.draws, size), dtype=np.uint8)
-            for first in range(0, self.draws, _AT_ONCE):
-                counts[first : first + _AT_ONCE] = draw_counts(generator, min(_AT_ONCE, self.draws - first), size)
-            self._kept[(size, *keys)] = counts
+            self._kept[(size, *keys)] = draw_counts(rng(_SEED, "bootstrap", size, *keys), self.draws, size)
         return self._kept[(size, *keys)].astype(np.float32)
 
-    def resample(self, pair: Pair) -> tuple[float, NDArray[np.float64]]:
-        """The difference itself, and the difference in every draw. Sums of whole numbers: exact in any order."""
+    def resample(self, pair: Pair) -> Draws:
+        """The difference itself and in every draw. Sums of whole numbers: exact in any order."""
         examples = self._counts(pair.difference.shape[1], "examples", pair.task)
         seeds = self._counts(len(pair.seeds), "seeds", *pair.seeds)
         above = np.einsum("ds,ds->d", seeds, examples @ pair.difference.T).astype(np.float64)
@@ -123,17 +140,11 @@ class Bootstrap:
         estimate = float(pair.difference.sum(dtype=np.float64) / pair.there.sum(dtype=np.float64))
         # A draw can miss every row only where seeds are partly finished; it then says nothing new.
         drawn = np.divide(above, below, out=np.full(self.draws, estimate), where=below > 0)
-        return 100 * estimate, 100 * drawn
+        return Draws(100 * estimate, 100 * drawn, int((pair.difference != 0).any(axis=0).sum()))
 
     def compare(self, pairs: Sequence[Pair]) -> Estimate:
         """The difference, averaged over tasks."""
-        resampled = [self.resample(each) for each in pairs]
-        estimate = float(np.mean([value for value, _ in resampled]))
-        drawn = np.mean([values for _, values in resampled], axis=0)
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        differing = sum(int((each.difference != 0).any(axis=0).sum()) for each in pairs)
-        p = p_value(estimate, drawn, differing)
-        return Estimate(estimate, min(float(low), estimate), max(float(high), estimate), p)
+        return averaged([self.resample(each) for each in pairs])
 
 
 def p_value(estimate: float, drawn: NDArray[np.float64], differing: int) -> float:

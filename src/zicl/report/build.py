@@ -86,11 +86,12 @@ def make_report(
     if compare == "paper" and metric != "accuracy":
         raise ConfigError(f"the paper prints accuracy, not {metric}", hint="compare with --metric accuracy")
     results = calibrated(collect(paths), every=calibrate == "batch")
-    main = main_table(results, metric, paper=compare == "paper")
+    known = sorted({key.method for key in results.cells})
     for name in against:
-        if name not in (known := {key.method for key in results.cells}):
-            raise did_you_mean("method of these results", name, sorted(known))
-    found = differences(results, against or BASELINES)
+        if name not in known:
+            raise did_you_mean("method of these results", name, known)
+    main = main_table(results, metric, paper=compare == "paper")
+    found = differences(results, tuple(dict.fromkeys(against)) or BASELINES)
     drawn = resampled(results) if shares else None
     tables = (main, *side_tables(results, found), *share_tables(results, drawn or ()))
     return Report(results, metric, found, main, tables, compare == "paper", drawn)

@@ -247,14 +247,14 @@ class Results:
         return [found[method] for method in found]
 
     @property
-    def majorities(self) -> dict[str, float]:
-        """The share of each task's most frequent label, in per cent of the examples there are."""
+    def majorities(self) -> dict[str, tuple[float, int]]:
+        """The share of each task's most frequent label in per cent, and of how many examples."""
         gold: dict[str, dict[int, int]] = {task: {} for task in self.tasks}
         for key, cell in self.cells.items():
             for run in cell.runs:
                 gold[key.task].update(zip(run.examples.tolist(), run.gold.tolist(), strict=True))
         counts = {task: np.bincount(list(found.values())) for task, found in gold.items() if found}
-        return {task: 100 * float(count.max() / count.sum()) for task, count in counts.items()}
+        return {task: (100 * float(count.max() / count.sum()), int(count.sum())) for task, count in counts.items()}
 
     @property
     def missing(self) -> int:

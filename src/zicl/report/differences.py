@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from zicl.evaluate.store import NO_INFERENCE
-from zicl.report.bootstrap import Bootstrap, Pair, pair
+from zicl.report.bootstrap import Bootstrap, Draws, averaged, pair
 from zicl.report.cells import Block, Cell, Kind, Results
 from zicl.report.holm import holm
 
@@ -37,14 +37,15 @@ def differences(results: Results, baselines: Sequence[str] = BASELINES) -> list[
     for block in results.blocks:
         if block.inference == NO_INFERENCE:
             continue
-        rows = [(kind, results.row(block, method)) for method, kind in results.methods(block).items()]
+        # Methods without a prompt have no inference of their own: they are compared in every block.
+        beside = {next(iter(cells.values())).key.method: (kind, cells) for kind, cells in results.beside(block)}
+        own = {method: (kind, results.row(block, method)) for method, kind in results.methods(block).items()}
+        every = {**beside, **own}
         for name in baselines:
-            baseline = results.row(block, name)
-            # Methods without a prompt have no inference of their own: they are compared in every block.
-            for kind, cells in (*results.beside(block), *rows):
-                method = next(iter(cells.values())).key.method
+            baseline = every.get(name)
+            for method, (kind, cells) in every.items():
                 if baseline and method != name:
-                    found += _row(bootstrap, block, method, kind, name, cells, baseline)
+                    found += _row(bootstrap, block, method, kind, name, cells, baseline[1])
     corrected = holm([each.p for each in found])
     return [replace(each, p_holm=p) for each, p in zip(found, corrected, strict=True)]
 
@@ -59,11 +60,11 @@ def _row(
     baseline: dict[str, Cell],
 ) -> list[Difference]:
     both = [pair(cell, baseline[task]) for task, cell in cells.items() if task in baseline]
-    pairs = [each for each in both if each is not None]
-    groups: list[tuple[str | None, list[Pair]]] = [(each.task, [each]) for each in pairs]
-    if len(pairs) > 1:
-        groups.append((None, pairs))
-    compared = [(task, len(members), bootstrap.compare(members)) for task, members in groups]
+    drawn = {each.task: bootstrap.resample(each) for each in both if each is not None}
+    groups: list[tuple[str | None, list[Draws]]] = [(task, [each]) for task, each in drawn.items()]
+    if len(drawn) > 1:
+        groups.append((None, list(drawn.values())))
+    compared = [(task, len(members), averaged(members)) for task, members in groups]
     return [
         Difference(block, method, kind, name, task, tasks, value.estimate, value.low, value.high, value.p)
         for task, tasks, value in compared

@@ -53,18 +53,20 @@ def _counted(counts: Sequence[int], one: str, many: str) -> str:
 def room_notes(results: Results) -> list[str]:
     """Which methods the token limit left fewer demonstrations than were found for them, and how many."""
     # What is too long is so with every inference: the mean over these says it once.
-    rooms: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    rooms: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for key, cell in results.cells.items():
         if room := cell.room:
-            rooms.setdefault((cell.kind.title, key.task), []).append(room)
-    cut: dict[str, list[str]] = {}
-    for (title, task), each in rooms.items():
+            rooms.setdefault((key.model, key.method, key.task), []).append(room)
+    titles = {(key.model, key.method): cell.kind.title for key, cell in results.cells.items()}
+    cut: dict[tuple[str, str], list[str]] = {}
+    for (model, method, task), each in rooms.items():
         kept, found = (sum(values) / len(each) for values in zip(*each, strict=True))
         if kept < _ROOM * found:
-            cut.setdefault(title, []).append(f"{task} {kept:.1f} of {found:g}")
+            cut.setdefault((model, method), []).append(f"{task} {kept:.1f} of {found:.0f}")
     if not cut:
         return []
-    said = "; ".join(f"{title} on {', '.join(tasks)}" for title, tasks in cut.items())
+    of = {key: f"{title} ({key[0]})" if len(results.models) > 1 else title for key, title in titles.items()}
+    said = "; ".join(f"{of[key]} on {', '.join(tasks)}" for key, tasks in cut.items())
     return [f"The limit on tokens left fewer demonstrations, in the mean: {said}."]
 
 

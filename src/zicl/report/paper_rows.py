@@ -8,7 +8,8 @@ from zicl.evaluate.store import NO_INFERENCE
 from zicl.report.paper import PaperCell, PaperRow, paper_results
 from zicl.report.table import DOUBTFUL, Column, Entry, Row, Section, with_best
 
-# Percentage points that the share of a label differs by among the same examples: rounding, and a sample of them.
+# Percentage points that the share of a label differs by in a sample of the same examples; an example more or less in a
+# small sample makes more.
 _SAME = 2.0
 _TITLES = {
     "majority": "Majority", "no-demos": "No-demos", "random-inputs": "Random inputs", "naive": "Naive Z-ICL",
@@ -30,10 +31,10 @@ def paper_sections(columns: Sequence[Column]) -> list[Section]:
     ]
 
 
-def paper_notes(columns: Sequence[Column], majorities: Mapping[str, float]) -> list[str]:
+def paper_notes(columns: Sequence[Column], majorities: Mapping[str, tuple[float, int]]) -> list[str]:
     """What to know about the paper's rows: other examples, doubtful cells, averages and tasks it does not have.
 
-    ``majorities`` are the shares of each task's most frequent label in our examples.
+    ``majorities`` are the shares of each task's most frequent label in our examples, and the number of these.
     """
     shown = [(row, column, _cell(row, column)) for row in paper_results() for column in columns]
     notes = [
@@ -59,19 +60,19 @@ def paper_notes(columns: Sequence[Column], majorities: Mapping[str, float]) -> l
     return notes
 
 
-def _other_examples(majorities: Mapping[str, float]) -> list[str]:
+def _other_examples(majorities: Mapping[str, tuple[float, int]]) -> list[str]:
     """Tasks whose most frequent label has another share in the paper: what it was run on is not what ours was."""
     paper = {task: cell.mean for row in paper_results() if row.method == "majority" for task, cell in row.cells.items()}
     differ = [
         f"{share:.1f} and {paper[task]:.1f} % of {task}"
-        for task, share in majorities.items()
-        if task in paper and abs(share - paper[task]) > _SAME
+        for task, (share, examples) in majorities.items()
+        if task in paper and abs(share - paper[task]) > max(_SAME, 100 / examples)
     ]
     if not differ:
         return []
     return [
-        f"Other examples than the paper's: the most frequent label has, here and there, {', '.join(differ)}. There "
-        "accuracies are hardly comparable; macro-F1 depends less on such shares."
+        f"Other examples than the paper's: the most frequent label has, here and in the paper, {', '.join(differ)}. "
+        "Accuracies on these tasks are hardly comparable; macro-F1 depends less on such shares."
     ]
 
 

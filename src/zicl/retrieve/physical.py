@@ -24,7 +24,7 @@ class Physical:
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, by the similarity of their nearest sentence."""
         keep, found, alone = Filter(index, query, exclude_self=self.exclude_self), list[Retrieved](), 0
-        together = set[frozenset[int]]()
+        pair, together = is_pair(query.text), set[frozenset[int]]()
         for hit in keep.hits():
             if len(found) == k:
                 break
@@ -36,7 +36,7 @@ class Physical:
             both = frozenset((neighbour, hit.row))
             if both not in together and keep.take(neighbour):
                 found.append(Retrieved(neighbour, hit.row, hit.similarity))
-                if is_pair(query.text):
+                if pair:
                     together.add(both)
         if len(found) < k:
             raise keep.too_few(

@@ -22,7 +22,7 @@ from zicl.lm.heads import layout
 from zicl.retrieve.index import Index
 from zicl.retrieve.subset import subset
 from zicl.study.declare import UNLIMITED, Part, Study
-from zicl.study.heads.scores import FILE, HeadScores, Shown
+from zicl.study.heads.scores import FILE, FoundOn, HeadScores
 from zicl.study.settings import Settings
 
 # An experiment that needs nothing but tasks and a model.
@@ -32,7 +32,7 @@ READING = Part("reading", {"z-icl": METHODS["z-icl"]})
 
 
 # The method whose prompts heads are found on, by what these show; those of training examples are then balanced.
-_FINDERS: Mapping[Shown, str] = {"training": "nearest-icl-gold", "corpus": "naive"}
+_FINDERS: Mapping[FoundOn, str] = {"training": "nearest-icl-gold", "corpus": "naive"}
 
 
 def _as_it_is(experiment: Experiment) -> Experiment:
@@ -66,7 +66,8 @@ class Bench:
         """What can be known to be wrong before anything is loaded; ``finding`` heads needs no corpus."""
         for study in studies:
             options = self.settings.options(study)
-            self.experiment(study, PLAIN if finding or not study.needs_corpus else READING)
+            reads = options.finds_in_corpus if finding else study.needs_corpus
+            self.experiment(study, READING if reads else PLAIN)
             # Which parts there are depends on the options alone; only their methods on corpus and model.
             parts = study.parts(options, Imagined())
             self.settings.check_parts(study, [part.name for part in parts])
@@ -128,15 +129,19 @@ class StudySetup:
         """How many demonstrations there are."""
         return self.plain.k
 
-    def accompanied(self, share: float) -> int:
-        """How many sentences of a share of the corpus have a neighbour, under the seed that leaves the fewest."""
+    @cached_property
+    def _index(self) -> Index:
         index = self.bench.world(self.plain).index
         if index is None:
             raise ConfigError(f"the study {self.study.name} needs a corpus", hint="--corpus reviews.zicl")
-        seeds = self.plain.seeds_of(NO_INFERENCE)
-        return min(subset(index, share=share, seed=seed).corpus.accompanied for seed in seeds)
+        return index
 
-    def heads(self, task: str | None, examples: int, shown: Shown) -> HeadScores:
+    def accompanied(self, share: float) -> tuple[int, ...]:
+        """For each seed, how many sentences of a share of the corpus have a neighbour."""
+        seeds = self.plain.seeds_of(NO_INFERENCE)
+        return tuple(subset(self._index, share=share, seed=seed).corpus.accompanied for seed in seeds)
+
+    def heads(self, task: str | None, examples: int, found_on: FoundOn) -> HeadScores:
         """The scores of the model's heads: those found before, else found on direct prompts of nearest texts."""
         path = self.bench.folder / self.study.name / FILE
         lm = self.bench.world(self.plain).lm
@@ -145,50 +150,50 @@ class StudySetup:
         if path.is_file():
             scores = HeadScores.read(path)
             scores.check(lm)
-            self._check_found(scores, task, examples, shown, path)
+            self._check_found(scores, task, examples, found_on, path)
             return scores
         if self.bench.dry:
             return _nothing(lm.name, lm.identity, places.layers, places.heads)
-        scores = self._find(task or self.plain.tasks[0], examples, shown)
+        scores = self._find(task or self.plain.tasks[0], examples, found_on)
         scores.write(path)
         return scores
 
-    def _check_found(self, scores: HeadScores, task: str | None, examples: int, shown: Shown, path: Path) -> None:
+    def _check_found(self, scores: HeadScores, task: str | None, examples: int, found_on: FoundOn, path: Path) -> None:
         """These heads were found on what the options say: else the options would be left unused without a word."""
         asked, found = task or scores.task, scores.prompts
         # A task with fewer training examples than were asked for has given all it has.
         other = found > examples or (
-            found < examples and found < len(self._finding(scores.task, shown).training[scores.task])
+            found < examples and found < len(self._finding(scores.task, found_on).training[scores.task])
         )
-        if asked != scores.task or shown != scores.shown or other:
+        if asked != scores.task or found_on != scores.found_on or other:
             raise ConfigError(
-                f"{path} has heads that were found on {found} examples of {scores.task} (shown: {scores.shown}), "
-                f"not on {examples} of {asked} (shown: {shown})",
+                f"{path} has heads that were found on {found} examples of {scores.task} (found_on: {scores.found_on}), "
+                f"not on {examples} of {asked} (found_on: {found_on})",
                 hint="remove it to find them anew, or say the same in the options of the study of heads",
             )
 
-    def _finding(self, task: str, shown: Shown) -> World:
+    def _finding(self, task: str, found_on: FoundOn) -> World:
         """What heads are found on: always training examples, since their answers are known."""
         # What is cut is the farthest, whatever its label, and the prompts would no longer show as many of each.
-        part = Part("find", {name: METHODS[name] for name in (_FINDERS["training"], _FINDERS[shown])}, UNLIMITED)
+        part = Part("find", {name: METHODS[name] for name in (_FINDERS["training"], _FINDERS[found_on])}, UNLIMITED)
         made = self.bench.settings.experiment(self.study, part)
         return self.bench.world(self.bench.placed(made.model_copy(update={"tasks": (task,)})))
 
-    def _find(self, task: str, count: int, shown: Shown) -> HeadScores:
+    def _find(self, task: str, count: int, found_on: FoundOn) -> HeadScores:
         """Find them now."""
         from zicl.study.heads.balanced import balanced
         from zicl.study.heads.find import find_heads
         from zicl.study.heads.mark import mark
 
-        world, report = self._finding(task, shown), self.bench.report
+        world, report = self._finding(task, found_on), self.bench.report
         # Labels of the corpus' sentences are drawn, under a seed.
-        seed = self.plain.seeds_of("direct")[0] if shown == "corpus" else None
-        pipeline = Runner(world).ensemble(Cell(task, _FINDERS[shown], "task", "direct", seed)).main
-        if shown == "training":
+        seed = self.plain.seeds_of("direct")[0] if found_on == "corpus" else None
+        pipeline = Runner(world).ensemble(Cell(task, _FINDERS[found_on], "task", "direct", seed)).main
+        if found_on == "training":
             pipeline = balanced(pipeline, [example.label for example in world.training[task]])
         chosen = subsample(world.training[task], count, world.tasks[task].sample_seed)
         prepared = [pipeline.prepare(example.text) for example in chosen]
-        if shown == "training" and any(each.prompt.dropped for each in prepared):
+        if found_on == "training" and any(each.prompt.dropped for each in prepared):
             raise ConfigError(
                 f"{pipeline.k} training examples of {task} do not fit into the model's context, and with some of them "
                 "left out there would not be as many of each label",
@@ -202,8 +207,7 @@ class StudySetup:
             done += more
             report("finding heads", done, len(prompts))
 
-        found = find_heads(world.lm, prompts, task=task, progress=advance)
-        return found.model_copy(update={"shown": shown})
+        return find_heads(world.lm, prompts, task=task, found_on=found_on, progress=advance)
 
 
 @dataclass(frozen=True)
@@ -212,11 +216,11 @@ class Imagined:
 
     k: int = 1
 
-    def accompanied(self, share: float) -> int:
+    def accompanied(self, share: float) -> tuple[int, ...]:
         """Enough for any number of demonstrations."""
-        return int(share * 2**40)
+        return (int(share * 2**40),)
 
-    def heads(self, task: str | None, examples: int, shown: Shown) -> HeadScores:
+    def heads(self, task: str | None, examples: int, found_on: FoundOn) -> HeadScores:
         """Scores of more heads than models have."""
         return _nothing("", "", 128, 128)
 

@@ -39,10 +39,10 @@ def _parts(options: SizeOptions, setup: Setup) -> list[Part]:
 def _different(shares: Sequence[float], setup: Setup) -> list[float]:
     """The shares, the largest first, that leave enough and less than the one before: each domain keeps a paragraph."""
     # Neighbours can be alike, or the input's own: twice as many as are shown leave room for that.
-    kept, before = list[float](), -1
+    kept, before = list[float](), tuple[int, ...]()
     for share in sorted(shares, reverse=True):
         left = setup.accompanied(share)
-        if share == 1 or (left >= 2 * setup.k and left != before):
+        if share == 1 or (min(left) >= 2 * setup.k and left != before):
             kept.append(share)
             before = left
     return kept

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zicl.evaluate.methods import METHODS, Inference, Method
 from zicl.study.figure import Drawn, Figure
-from zicl.study.heads.scores import HeadScores, Shown
+from zicl.study.heads.scores import FoundOn, HeadScores
 from zicl.study.outcome import Outcome
 
 # The tasks of the paper's ablations.
@@ -31,6 +31,11 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @property
+    def finds_in_corpus(self) -> bool:
+        """Whether heads are found on sentences of the corpus."""
+        return False
+
     @model_validator(mode="after")
     def _each_once(self) -> Self:
         for name in type(self).model_fields:
@@ -48,11 +53,11 @@ class Setup(Protocol):
         """How many demonstrations there are."""
         ...
 
-    def accompanied(self, share: float) -> int:
-        """How many sentences of a share of the corpus have a neighbour."""
+    def accompanied(self, share: float) -> tuple[int, ...]:
+        """For each seed, how many sentences of a share of the corpus have a neighbour."""
         ...
 
-    def heads(self, task: str | None, examples: int, shown: Shown) -> HeadScores:
+    def heads(self, task: str | None, examples: int, found_on: FoundOn) -> HeadScores:
         """The scores of the model's heads, found on so many training examples of a task, once."""
         ...
 

@@ -65,7 +65,7 @@ def _findings(options: FormatOptions, outcome: Outcome) -> list[str]:
             said.append(
                 f"{outcome.name(block)}: over k = {shown}, Z-ICL minus inputs only is "
                 f"{points(outcome.compare(block, pairs))} and inputs only minus no-demos "
-                f"{points(outcome.compare(block, alone))} ({outcome.size(block, list(pairs))})."
+                f"{points(outcome.compare(block, alone))} ({outcome.size(block, [*pairs, 'no-demos'])})."
             )
         least, most = (f"z-icl-k{k}" for k in (min(options.k), max(options.k)))
         every = {f"z-icl-k{k}": 1 / len(options.k) for k in options.k}

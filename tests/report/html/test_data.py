@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from tests.conftest import make_index
 from tests.report.html.conftest import HOSTILE
 from zicl.evaluate.store import Results
 from zicl.exceptions import ConfigError, OfflineError
@@ -92,16 +93,26 @@ def test_the_nearest_sentences_are_those_of_the_search(evaluated, shown):
     assert ambiguous <= 4
 
 
-def test_what_a_random_sentence_was_found_through_is_the_one_of_its_domain_that_is_as_similar(evaluated):
-    index, text = evaluated.index, "The soup was cold and the bread was old."
+def test_what_a_random_sentence_was_found_through_is_the_one_of_its_domain_that_is_as_similar(tmp_path):
+    """Each sentence stands in both domains, in words of another order: for the encoder they are alike."""
+    told = {
+        "kitchen": ["The soup was cold. A cook left early.", "The bread was old. Plates broke at night."],
+        "stage": ["Cold was the soup. Early a cook left.", "Old was the bread. At night plates broke."],
+    }
+    paths = {}
+    for name, texts in told.items():
+        paths[name] = [tmp_path / f"{name}.jsonl"]
+        paths[name][0].write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    index, text = make_index(tmp_path / "two.zicl", domains=paths), "The soup was cold and old."
     found = DomainRandom().retrieve(index, Query(text), 4)
     demos = [Demo(str(each.row), "great", "great", each.similarity, True) for each in found]
     nearest, config = NearestSentences(index), {"retrieval": {"method": "domain-random"}}
-    told = nearest.of(text, demos, config)
-    similar = Counter(round(hit.similarity, 3) for hit in index.nearest(text))
-    for each, own in zip(found, told, strict=True):
-        assert own == ((each.nearest,) if similar[round(each.similarity, 3)] == 1 else ())
-    assert any(told)
+    similar = Counter((index.sentence(hit.row).domain, round(hit.similarity, 3)) for hit in index.nearest(text))
+    alone = [similar[index.sentence(each.row).domain, round(each.similarity, 3)] == 1 for each in found]
+    assert any(alone)
+    assert nearest.of(text, demos, config) == [
+        (each.nearest,) if own else () for each, own in zip(found, alone, strict=True)
+    ]
     assert nearest.of(None, demos, config) == [()] * 4
     assert found_through(config)
     assert not found_through({"retrieval": {"method": "nearest"}})

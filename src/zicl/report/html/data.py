@@ -157,7 +157,8 @@ def _notes(answers: Sequence[Answers], builder: _Builder, value: Mapping[str, An
         )
     if builder.nearest is not None and builder.nearest.unasked:
         notes.append(
-            f"Where a demonstration has a sentence on both sides, either may be the nearest: {builder.nearest.unasked}"
+            "Which sentence a demonstration was found through is not known for all: where it has one on both sides, "
+            f"either may be it. {builder.nearest.unasked}"
         )
     return notes
 

@@ -48,4 +48,5 @@ def make_map(scores: HeadScores, top: int = 5) -> Figure:
 
 def _title(scores: HeadScores) -> str:
     over = f"{scores.prompts} prompts of {scores.task}" if scores.task else f"{scores.prompts} prompts"
+    over += " with sentences of the corpus" if scores.found_on == "corpus" else ""
     return f"Heads that look for the answer's label\n{scores.model}, {over}"

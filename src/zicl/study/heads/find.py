@@ -2,9 +2,9 @@
 
 The score of a head is the mean, over prompts, of its attention to the displayed labels of the answer's class, less
 that to the other labels shared over the other classes. A head that looks at all labels alike gets 0 where every class
-is shown as often, as in balanced prompts. The labels have to belong to their texts (gold ones of nearest training
-examples): where labels were drawn, a head that copies the label of the nearest text, whatever it is, gets 0 in the
-mean, and only heads that look for a label by its own words are found.
+is shown as often, as in balanced prompts. Where labels belong to their texts (gold ones of nearest training examples),
+heads that copy the label of a text like the input are found; where labels were drawn, such a head gets 0 in the mean,
+and only heads that look for a label by its own words are found.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from zicl.lm.attended import attended
 from zicl.lm.base import LanguageModel, Progress
 from zicl.lm.heads import layout
 from zicl.study.heads.mark import Marked
-from zicl.study.heads.scores import HeadScores
+from zicl.study.heads.scores import FoundOn, HeadScores
 
 
 def find_heads(
-    lm: LanguageModel, prompts: Sequence[Marked], *, task: str = "", progress: Progress | None = None
+    lm: LanguageModel,
+    prompts: Sequence[Marked],
+    *,
+    task: str = "",
+    found_on: FoundOn = "training",
+    progress: Progress | None = None,
 ) -> HeadScores:
     """The prefix-matching score of every head, one prompt after the other."""
     if not prompts:
@@ -35,4 +40,6 @@ def find_heads(
         if progress:
             progress(1)
     scores = tuple(tuple(row) for row in (total / len(prompts)).tolist())
-    return HeadScores(model=lm.name, identity=lm.identity, task=task, prompts=len(prompts), scores=scores)
+    return HeadScores(
+        model=lm.name, identity=lm.identity, task=task, prompts=len(prompts), found_on=found_on, scores=scores
+    )

@@ -18,14 +18,14 @@ from zicl.lm.heads import Head
 FILE = "heads.json"
 # What the prompts that heads are found on show: labelled training examples, as many of each label, or sentences of the
 # raw corpus with labels that are drawn.
-Shown = Literal["training", "corpus"]
+FoundOn = Literal["training", "corpus"]
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class HeadScores(BaseModel):
     """The prefix-matching score of every head of one model, a row a layer, over ``prompts`` prompts of ``task``.
 
-    ``shown`` says what the demonstrations of these prompts were.
+    ``found_on`` says what the demonstrations of these prompts were.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,7 +34,7 @@ class HeadScores(BaseModel):
     identity: str
     task: str
     prompts: int = Field(ge=1)
-    shown: Shown = "training"
+    found_on: FoundOn = "training"
     scores: tuple[tuple[Score, ...], ...] = Field(min_length=1)
 
     @model_validator(mode="after")

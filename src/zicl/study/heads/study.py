@@ -16,7 +16,7 @@ from zicl.study.declare import Arms, Count, Options, Part, Setup, Study
 from zicl.study.figure import ACCURACY, Drawn, Figure, Series
 from zicl.study.heads.control import random_like
 from zicl.study.heads.figure import draw_map
-from zicl.study.heads.scores import FILE, HeadScores, Shown
+from zicl.study.heads.scores import FILE, FoundOn, HeadScores
 from zicl.study.outcome import Outcome, minus, points
 
 MAP = "map"
@@ -28,8 +28,8 @@ class HeadOptions(Options):
     """``count`` heads are silenced, found on ``examples`` training examples of ``task`` (the first, if none is named).
 
     ``swept`` methods are run with each number of ``sweep`` as well, ``controls`` with so many random heads of the same
-    layers, ``draws`` times. ``shown`` is what the prompts show that heads are found on: nearest training examples with
-    their labels, or nearest sentences of the corpus with random ones.
+    layers, ``draws`` times. ``found_on`` is what the prompts show that heads are found on: nearest training examples
+    with their labels, or nearest sentences of the corpus with random ones.
     """
 
     count: int = Field(5, ge=1)
@@ -39,7 +39,12 @@ class HeadOptions(Options):
     controls: tuple[str, ...] = tuple(_ARMS)
     task: str | None = None
     examples: int = Field(100, ge=1)
-    shown: Shown = "training"
+    found_on: FoundOn = "training"
+
+    @property
+    def finds_in_corpus(self) -> bool:
+        """Whether heads are found on sentences of the corpus."""
+        return self.found_on == "corpus"
 
     @field_validator("swept", "controls")
     @classmethod
@@ -64,7 +69,7 @@ def _without(base: str, heads: Sequence[Head], what: str) -> Method:
 
 
 def _parts(options: HeadOptions, setup: Setup) -> list[Part]:
-    scores = setup.heads(options.task, options.examples, options.shown)
+    scores = setup.heads(options.task, options.examples, options.found_on)
     found = scores.top(options.count)
     arms: Arms = {name: arm(*which) for name, which in _ARMS.items()}
     silent: Arms = {_silent(name, options.count): _without(name, found, "copying heads") for name in _ARMS}
@@ -165,21 +170,26 @@ def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
         said.append(
             f"{outcome.name(block)}: this change for nearest minus that for physical neighbour, over both kinds of "
             f"words, is {points(outcome.compare(block, by_way))}; with original labels minus with synonyms, over the "
-            f"three ways, {points(outcome.compare(block, by_words))}{_against(options, outcome, block)}."
+            f"three ways, {points(outcome.compare(block, by_words))}.{_against(options, outcome, block)}"
         )
     return said
 
 
 def _against(options: HeadOptions, outcome: Outcome, block: Block) -> str:
     """Copying heads against random ones, of the methods that were run with both."""
-    found = []
+    found, methods = list[str](), list[str]()
     for name in options.controls:
         drawn = _controls(options, name)
         if outcome.has(block, *drawn):
             weights = {_silent(name, options.count): 1.0, **dict.fromkeys(drawn, -1 / len(drawn))}
             found.append(f"{points(outcome.compare(block, weights))} for {_said(name)}")
-    draws = f"; against {options.draws} draws of random heads of the same layers it is "
-    return draws + ", ".join(found) if found else ""
+            methods += weights
+    if not found:
+        return ""
+    return (
+        f" Without copying heads minus without random heads of the same layers, {options.draws} draws of these, it is "
+        f"{', '.join(found)} ({outcome.size(block, methods)})."
+    )
 
 
 STUDY = Study(
