@@ -136,7 +136,10 @@ class Bootstrap:
         examples = self._counts(pair.difference.shape[1], "examples", pair.task)
         seeds = self._counts(len(pair.seeds), "seeds", *pair.seeds)
         above = np.einsum("ds,ds->d", seeds, examples @ pair.difference.T).astype(np.float64)
-        below = np.einsum("ds,ds->d", seeds, examples @ pair.there.T).astype(np.float64)
+        below = np.full(self.draws, float(pair.there.size))
+        # Only where some are missing does a draw have another number of rows.
+        if not pair.there.all():
+            below = np.einsum("ds,ds->d", seeds, examples @ pair.there.T).astype(np.float64)
         estimate = float(pair.difference.sum(dtype=np.float64) / pair.there.sum(dtype=np.float64))
         # A draw can miss every row only where seeds are partly finished; it then says nothing new.
         drawn = np.divide(above, below, out=np.full(self.draws, estimate), where=below > 0)
