@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -10,11 +11,14 @@ from pydantic import BaseModel, ValidationError
 
 from zicl.exceptions import ConfigError, UsageError
 
+# How pydantic calls a key that there is not.
+_UNKNOWN = "extra_forbidden"
+
 
 def readable(
     error: ValidationError, model: type[BaseModel], where: str = "", options: Mapping[str, str] | None = None
 ) -> ConfigError:
-    """Every wrong key or value in one message; the hint lists the keys of the table the first one stands in.
+    """Every wrong key or value in one message; the hint lists the keys of the table in which there is no such key.
 
     ``options`` are the keys that were given as options of a command, with the names of these.
     """
@@ -27,13 +31,18 @@ def readable(
     if all(item["loc"] and item["loc"][0] in given for item in found):
         # No table is wrong: its file and its keys would mislead.
         return ConfigError(message)
-    keys = _fields(model_at(model, found[0]["loc"]))
-    return ConfigError(where + message, hint=f"its keys are: {', '.join(keys)}")
+    unknown = next((item for item in found if item["type"] == _UNKNOWN), None)
+    if unknown is None:
+        return ConfigError(where + message)
+    return ConfigError(where + message, hint=f"its keys are: {', '.join(_fields(model_at(model, unknown['loc'])))}")
 
 
 def _problem(item: Any, model: type[BaseModel]) -> str:
-    if item["type"] != "extra_forbidden":
-        return f"{item['msg'].removeprefix('Value error, ')} (given: {item['input']!r})"
+    if item["type"] != _UNKNOWN:
+        expected = re.findall(r"'([^']+)'", item.get("ctx", {}).get("expected", ""))
+        close = difflib.get_close_matches(str(item["input"]), expected, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        return f"{item['msg'].removeprefix('Value error, ')} (given: {item['input']!r}){meant}"
     close = difflib.get_close_matches(str(item["loc"][-1]), _fields(model_at(model, item["loc"])), n=1)
     return "there is no such key" + (f"; did you mean {close[0]!r}?" if close else "")
 

@@ -213,6 +213,12 @@ def _find_corpus(
         given = place
     index = given if isinstance(given, Index) else Index.open(given, offline=offline)
     if index.corpus.hash != corpus["hash"]:
+        if index.corpus.path.resolve() == (folder.resolve() / corpus["path"]).resolve():
+            raise CorpusDamagedError(
+                f"{index.corpus.path} has changed since {folder.name} was saved",
+                hint="undo the change (a domain that was added: zicl corpus remove, then compact), or make the "
+                "classifier again on the corpus as it is",
+            )
         raise CorpusDamagedError(
             f"{index.corpus.path} is not the corpus {folder.name} was saved with",
             hint="find the corpus it was made on, or make the classifier again on this one",

@@ -52,6 +52,7 @@ def read_rows(
         "--pair-column": pair_column,
         "--options-column": options_column,
     }
+    _check_texts(records, path, text_column)
     rows = [_row(record, number, path, wanted) for number, record in enumerate(records, start=1)]
     if id_column is None:
         rows = _named_by_text(rows)
@@ -60,6 +61,19 @@ def read_rows(
     if distinct:
         check_distinct((row.id for row in rows), path)
     return rows
+
+
+def _check_texts(records: list[Any], path: str, column: str) -> None:
+    """Where several rows have no text, all are told at once, so that the file need not be mended row by row."""
+    texts = [record.get(column) if isinstance(record, dict) else None for record in records]
+    empty = [number for number, text in enumerate(texts, start=1) if isinstance(text, str) and not text.strip()]
+    if len(empty) > 1:
+        first = ", ".join(map(str, empty[:5])) + (" and so on" if len(empty) > 5 else "")
+        raise TextError(
+            f"{row_name('standard input' if path == '-' else Path(path).name, empty[0])}: column {column!r} is empty, "
+            f"as it is in {len(empty)} rows in all ({first})",
+            hint="drop rows without text",
+        )
 
 
 def row_name(name: str, number: int) -> str:

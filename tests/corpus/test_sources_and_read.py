@@ -75,7 +75,9 @@ def test_domains_are_kept(tmp_path):
         ("a.jsonl", b'{"body": "ok"}\n', "no column 'text'"),
         ("a.jsonl", b'{"text": 5}\n', "holds int, not text"),
         ("a.csv", b"body\nhello\n", "no column 'text'"),
-        ("a.txt", b"fine\nbad \xff byte\n", "byte 0xff is not utf-8"),
+        ("a.txt", b"fine\nbad \xff byte\n", "line 2: byte 0xff is not utf-8"),
+        ("a.csv", b"id;text\n1;Two, or three.\n", "semicolons stand between the names of its header"),
+        ("a.csv", b"id\ttext\n1\tOne.\n", "tabs stand between"),
         ("a.jsonl", b'{"text": "\\ud800"}\n', "broken character"),
         ("a.jsonl.gz", b"not gzip", "is damaged"),
         ("a.parquet.gz", b"x", "cannot be read"),
@@ -87,6 +89,15 @@ def test_bad_input_is_named(tmp_path, name, data, message):
     with pytest.raises(TextError, match=message) as error:
         list(Reader(find_sources([tmp_path / name])[0]).blocks())
     assert error.value.hint
+
+
+def test_the_hint_for_another_encoding_is_one_that_helps(tmp_path):
+    path = tmp_path / "a.txt"
+    for encoding in ("latin1", "utf-16"):
+        path.write_text("fine\ncaf\u00e9\n", encoding=encoding)
+        with pytest.raises(TextError, match="is not utf-8 text") as error:
+            list(Reader(find_sources([path])[0]).blocks())
+        assert f"iconv -f {encoding} " in error.value.hint
 
 
 def test_missing_files_and_empty_folders(tmp_path):

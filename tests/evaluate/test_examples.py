@@ -87,8 +87,10 @@ def test_bad_files_are_named(tmp_path):
         read_examples(TASK, write(tmp_path / "x.jsonl", []))
     with pytest.raises(TextError, match="expected an object"):
         read_examples(TASK, write(tmp_path / "x.jsonl", [[1]]))
-    with pytest.raises(TextError, match="says nowhere where"):
-        read_examples(Task(name="A", labels=["x", "y"]))
+    for split, said, hint in (("test", "test", "--data A=FILE"), ("train", "training", "--train A=FILE")):
+        with pytest.raises(TextError, match=f"says nowhere where its {said} examples are") as error:
+            read_examples(Task(name="A", labels=["x", "y"]), split=split)
+        assert hint in error.value.hint
 
 
 def test_the_hub(monkeypatch):

@@ -154,6 +154,23 @@ def test_another_seed_under_another_configuration_is_refused(world, lm, index, t
     assert evaluate(World(more, lm=lm, index=index), tmp_path / "r").computed
 
 
+def test_what_a_failed_run_only_planned_binds_nobody(world, lm, index, tmp_path) -> None:
+    folder, tasks = tmp_path / "r", world.experiment.task_file
+    impossible = make_experiment(tasks, methods=["z-icl"], k=400)
+    with pytest.raises(ZICLError, match="of k = 400"):
+        evaluate(World(impossible, lm=lm, index=index), folder)
+    first = make_experiment(tasks, methods=["no-demos", "naive"], seeds=[13])
+    assert evaluate(World(first, lm=lm, index=index), folder).complete
+    with pytest.raises(ZICLError, match="of k = 400"):
+        evaluate(World(impossible, lm=lm, index=index), folder)
+    possible = make_experiment(tasks, methods=["z-icl"], k=3)
+    assert evaluate(World(possible, lm=lm, index=index), folder).complete
+    assert {row["method"] for row in rows_of(folder)} == {"no-demos", "naive", "z-icl"}
+    other = make_experiment(tasks, methods=["naive"], seeds=[7], k=3)
+    with pytest.raises(ConfigError, match="k was 4, is 3"):
+        evaluate(World(other, lm=lm, index=index), folder)
+
+
 def test_other_data_is_refused(world, lm, index, tmp_path) -> None:
     evaluate(world, tmp_path / "r")
     (tmp_path / "other").mkdir()

@@ -153,3 +153,9 @@ def test_two_corpora_search_as_one(tmp_path, index):
     assert joint.documents_like(path.read_text()) == {10}
     assert len(joint.indexed()) == 32
     assert BagEncoder().identity == joint.encoder.identity
+
+
+def test_a_corpus_that_is_too_small_is_said_to_be_so(index):
+    with pytest.raises(RetrievalError, match="the corpus has no more sentences") as error:
+        Physical().retrieve(index, Query(QUERY), 500)
+    assert "a larger corpus" in error.value.hint

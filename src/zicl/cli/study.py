@@ -113,7 +113,7 @@ def study(
     if json_output:
         typer.echo(json.dumps(answer if find else [asdict(each) for each in answer], ensure_ascii=False))
     elif find:
-        _show_heads(answer, output)
+        _show_heads(answer)
     elif dry_run:
         _show_costs(answer)
     else:
@@ -177,14 +177,14 @@ def _find(study: Study, bench: Bench) -> dict[str, Any]:
     drawn = draw_scores(bench.folder / study.name, options)
     top = {str(head): scores[head] for head in scores.top(options.count)}
     about = {"model": scores.model, "task": scores.task, "prompts": scores.prompts, "found_on": scores.found_on}
-    return {**about, "heads": top, "map": drawn.file}
+    return {**about, "heads": top, "map": str(bench.folder / study.name / drawn.file)}
 
 
-def _show_heads(answer: dict[str, Any], output: Path) -> None:
+def _show_heads(answer: dict[str, Any]) -> None:
     typer.echo("head\tscore")
     for head, score in answer["heads"].items():
         typer.echo(f"{head}\t{score:.4f}")
     say(
         f"{answer['model']}, {answer['prompts']} prompts of {answer['task']} ({answer['found_on']}); the map of all "
-        f"heads: {output / _FINDS / answer['map']}"
+        f"heads: {answer['map']}"
     )

@@ -121,16 +121,12 @@ class Reader:
                     read += 1
                     yield line
             except UnicodeDecodeError as error:
-                raise TextError(
-                    f"{self.source.name}, after line {read}: byte 0x{error.object[error.start]:02x} is not "
-                    f"{self.encoding.removesuffix('-sig')} text",
-                    hint="convert the file (iconv -f latin1 -t utf-8), or name its encoding with --encoding",
-                ) from error
+                raise self._undecoded(error, read) from error
             except UnicodeError as error:
                 # Of UTF-16 without its mark.
                 raise TextError(
                     f"{self.source.name}, after line {read}: it is not {self.encoding} text ({error})",
-                    hint="name its encoding with --encoding: utf-16-le or utf-16-be, perhaps",
+                    hint="convert it to UTF-8, or build the corpus with --encoding utf-16-le or utf-16-be, perhaps",
                 ) from error
             except (EOFError, gzip.BadGzipFile, zlib.error, _FrameError) as error:
                 raise TextError(
@@ -204,10 +200,21 @@ class Reader:
             hint=f"name the text's column with --text-column; there are: {', '.join(map(str, names)) or 'none'}",
         )
 
+    def _undecoded(self, error: UnicodeDecodeError, read: int) -> TextError:
+        # What is decoded at once are several lines, of which none was given yet.
+        line = read + 1 + error.object[: error.start].count(b"\n")
+        marked = read == 0 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+        return TextError(
+            f"{self.source.name}, line {line}: byte 0x{error.object[error.start]:02x} is not "
+            f"{self.encoding.removesuffix('-sig')} text",
+            hint=f"convert the file (iconv -f {'utf-16' if marked else 'latin1'} -t utf-8); "
+            "for a corpus, zicl corpus build also takes --encoding",
+        )
+
     def _nul(self, number: int) -> TextError:
         return TextError(
             f"{self.source.name}, record {number}: the text holds a NUL byte",
-            hint="the file may be binary or UTF-16: convert it to UTF-8, or name its encoding with --encoding",
+            hint="the file may be binary or UTF-16: convert it to UTF-8, or build the corpus with --encoding",
         )
 
     @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
 from zicl.exceptions import TextError
@@ -23,6 +23,7 @@ def table_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
     reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
     mark, file = "a tab" if delimiter == "\t" else "a comma", PurePath(name).name
     try:
+        _check_header(reader.fieldnames or (), delimiter, file)
         for number, row in enumerate(reader, start=1):
             # How csv marks cells without a name, and names without a cell.
             more, fewer = None in row, None in row.values()
@@ -39,6 +40,17 @@ def table_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
             hint='a cell that begins with a quote has to end with one, and quotes inside it are doubled: "a ""b"" c"; '
             "or write the rows as .jsonl",
         ) from error
+
+
+def _check_header(names: Sequence[str], delimiter: str, file: str) -> None:
+    """One name that holds what parts cells elsewhere is several."""
+    others = {";": "semicolons", "\t": "tabs", ",": "commas"}
+    found = [word for mark, word in others.items() if len(names) == 1 and mark != delimiter and mark in names[0]]
+    if found:
+        raise TextError(
+            f"{file}: {found[0]} stand between the names of its header, and {others[delimiter]} were expected",
+            hint="write a .csv with commas or a .tsv with tabs; most spreadsheets ask for the mark when they export",
+        )
 
 
 def _is_tabbed(name: str) -> bool:

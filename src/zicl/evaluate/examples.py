@@ -51,7 +51,8 @@ def read_examples(task: Task, source: str | Path | None = None, split: Split = "
     """
     source = source or getattr(task, split) or "hub"
     if source == "hub":
-        return _checked(_hub_records(task, split), _hub_columns(task), f"{task.hub.id if task.hub else ''}, {split}")
+        where = f"{task.hub.id if task.hub else ''}, {split}"
+        return _checked(_hub_records(task, split), _hub_columns(task, split), where)
     names = task.labels.names
     columns = _Columns(
         task.text_column,
@@ -107,11 +108,12 @@ def _file_records(path: Path) -> list[Any]:
     return read_records(str(path))
 
 
-def _hub_columns(task: Task) -> _Columns:
+def _hub_columns(task: Task, split: Split) -> _Columns:
     if task.hub is None:
+        option = {"test": "--data", "train": "--train"}[split]
         raise TextError(
-            f"the task {task.name} says nowhere where its examples are",
-            hint="give a file: test = and train = in the tasks file",
+            f"the task {task.name} says nowhere where its {'training' if split == 'train' else 'test'} examples are",
+            hint=f"give a file: {split} = in the tasks file, or {option} {task.name}=FILE",
         )
     values = {str(value): name for value, name in zip(task.hub.values, task.labels.names, strict=True)}
     # No column of that name: a public data set's rows go by their numbers, also where ids exist but repeat.

@@ -76,7 +76,8 @@ class Results:
     def begin(cls, folder: Path, manifest: dict[str, Any]) -> Results:
         """A new folder, or one that goes on: under the same fingerprint, and each cell as it was."""
         if (folder / MANIFEST).is_file():
-            before = cls.open(folder).manifest
+            there = cls.open(folder)
+            before = _with_rows(there.manifest, manifest, {cell for cell, _ in there.done()})
             check_same(before, manifest, folder)
             manifest = joined(before, manifest)
         results = cls(folder, {**manifest, "complete": False})
@@ -192,6 +193,22 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object)
             f"{where} was computed under another configuration: {shown}",
             hint="choose another output folder, or go back to the configuration it was begun with",
         )
+
+
+def _with_rows(before: Mapping[str, Any], now: Mapping[str, Any], done: set[str]) -> Mapping[str, Any]:
+    """What of a folder's manifest binds: what was only planned, by a run that failed, gives way to what is planned now.
+
+    Cells of ``before`` without a row are kept where ``now`` has nothing of their task and method.
+    """
+    if not done:
+        return now
+    planned = _but_for_seeds(now["cells"])
+    cells = {
+        name: cell for name, cell in before["cells"].items() if name in done or name.rpartition("/")[0] not in planned
+    }
+    begun = {name.partition("/")[0] for name in done}
+    tasks = {name: task for name, task in before["tasks"].items() if name in begun or name not in now["tasks"]}
+    return {**before, "cells": cells, "tasks": tasks}
 
 
 def _but_for_seeds(cells: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

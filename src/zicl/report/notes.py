@@ -73,12 +73,16 @@ def room_notes(results: Results) -> list[str]:
 def coverage_notes(results: Results) -> list[str]:
     """How to put a task into one of the two groups; where folders disagree about it, it is in neither as well."""
     unknown = [task.name for task in results.tasks.values() if task.covered is None]
+    notes = []
+    if len(unknown) < len(results.tasks):
+        notes.append("Whether the corpus covers a task: as the experiment says, else as with the paper's corpus.")
     if not unknown:
-        return []
+        return notes
     return [
+        *notes,
         f"{GROUPS[None]}: the results do not say, or disagree, whether the corpus covers {', '.join(unknown)}. "
         "To say it, set covered = true or false in a task's table, or TASK = true or false under [covered] in the "
-        "experiment, and run zicl evaluate again: no row is computed anew."
+        "experiment, and run zicl evaluate again: no row is computed anew.",
     ]
 
 

@@ -39,10 +39,9 @@ class Physical:
                 if pair:
                     together.add(both)
         if len(found) < k:
-            raise keep.too_few(
-                len(found),
-                k,
-                f"{alone} nearest sentences stand alone in their paragraph and have no physical neighbour",
-                "use a smaller k, a corpus of longer paragraphs, or the retrieval 'diverse'",
-            )
+            why, hint = "the corpus has no more sentences", "use a smaller k or a larger corpus"
+            if alone:
+                why = f"{alone} nearest sentences stand alone in their paragraph and have no physical neighbour"
+                hint = "use a smaller k, a corpus of longer paragraphs, or the retrieval 'diverse'"
+            raise keep.too_few(len(found), k, why, hint)
         return by_similarity(found)

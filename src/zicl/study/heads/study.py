@@ -24,6 +24,12 @@ _WAYS, _WORDS = ("nearest", "diverse", "physical"), ("original", "synonyms")
 _ARMS = {arm_name(way, words): (way, words) for way in _WAYS for words in _WORDS}
 
 
+_SHOWN: Mapping[FoundOn, str] = {
+    "training": "with training examples as demonstrations",
+    "corpus": "with sentences of the corpus as demonstrations",
+}
+
+
 class HeadOptions(Options):
     """``count`` heads are silenced, found on ``examples`` training examples of ``task`` (the first, if none is named).
 
@@ -127,7 +133,9 @@ def draw_scores(folder: Path, options: HeadOptions) -> Drawn:
     scores = HeadScores.read(folder / FILE)
     draw_map(scores, folder / MAP, top=options.count)
     top = ", ".join(f"{head} ({scores[head]:.3f})" for head in scores.top(options.count))
-    return Drawn(f"{MAP}.svg", "Heads that look for the answer's label", f"The highest scores, as layer.head: {top}.")
+    over = f"{scores.prompts} prompts of {scores.task}, {_SHOWN[scores.found_on]}"
+    said = f"Over {over}, the highest scores, as layer.head, are: {top}."
+    return Drawn(f"{MAP}.svg", "Heads that look for the answer's label", said)
 
 
 def _controls(options: HeadOptions, name: str) -> list[str]:
