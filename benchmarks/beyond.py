@@ -51,11 +51,11 @@ def main() -> None:
 def count(experiment: Path, data: Path) -> dict[str, float]:
     """Forward tokens an example, by cell: prompts are written, none is run."""
     from zicl.cli._experiment import in_data_dir
-    from zicl.evaluate.count import TokenCounter
-    from zicl.evaluate.experiment import read_experiment
-    from zicl.evaluate.plan import cells
-    from zicl.evaluate.run import Runner
-    from zicl.evaluate.world import World
+    from zicl.lab.evaluate.context import World
+    from zicl.lab.evaluate.count_tokens import TokenCounter
+    from zicl.lab.evaluate.experiment import read_experiment
+    from zicl.lab.evaluate.plan import cells
+    from zicl.lab.evaluate.run import Runner
     from zicl.lm.load import load_lm
 
     read = in_data_dir(read_experiment(experiment, {}), data)
@@ -84,8 +84,8 @@ class Variant(NamedTuple):
 
 def table(folders: Sequence[Path], base_name: str, only_tasks: Sequence[str] | None = None) -> str:
     """The table for people, on all tasks of the base or on some. Columns with nothing in them are left out."""
-    from zicl.report.bootstrap import Bootstrap, pair
-    from zicl.report.collect import collect
+    from zicl.lab.report.bootstrap import Bootstrap, pair
+    from zicl.lab.report.collect import collect
 
     found = collect(folders)
     print("\n".join(found.notes), file=sys.stderr)
@@ -128,7 +128,7 @@ def table(folders: Sequence[Path], base_name: str, only_tasks: Sequence[str] | N
 
 def points(folder: Path, names: Iterable[str]) -> dict[str, tuple[float, float]]:
     """Forward tokens an input and accuracy of methods and their calibrated variants, averaged over tasks."""
-    from zicl.report.collect import collect
+    from zicl.lab.report.collect import collect
 
     every = {variant.name: variant for variant in variants(collect([folder]), read_counts([folder]))}
     chosen = [every[f"{name}{more}"] for name in names for more in ("", ", batch")]
@@ -154,7 +154,7 @@ def read_counts(folders: Iterable[Path]) -> dict[str, float]:
 
 def under_other_shares(found: Any, cells: dict[str, Any]) -> list[str]:
     """The mean accuracy on rows drawn with other shares of the labels."""
-    from zicl.report.imbalance import PATTERNS, resampled
+    from zicl.lab.report.imbalance import PATTERNS, resampled
 
     drawn = resampled(replace(found, cells={cell.key: cell for cell in cells.values()}))
     by_pattern = [[each.accuracy for each in drawn if each.pattern == pattern] for pattern in PATTERNS]
@@ -163,7 +163,7 @@ def under_other_shares(found: Any, cells: dict[str, Any]) -> list[str]:
 
 def variants(found: Any, counted: dict[str, float]) -> Iterator[Variant]:
     """Every method as it was run and with batch calibration, and of the joined ones some of their terms too."""
-    from zicl.report.calibrate import calibrated
+    from zicl.lab.report.calibrate import calibrated
 
     if len({(key.model, key.template) for key in found.cells}) > 1:
         raise SystemExit("these results are of several models or templates, which cannot stand in one table")
@@ -207,8 +207,8 @@ def subsets(method: str, cells: dict[str, Any], more: str, counted: dict[str, fl
 
 def joined_with_controls(found: Any, cells: dict[str, Any], tokens: dict[str, float]) -> Iterator[Variant]:
     """z-icl's stored scores with a control's cosines: what z-icl+ gives for labels with and without descriptions."""
-    from zicl.calibrate.scores import joined
-    from zicl.opinion import SCALE
+    from zicl.score.calibration import joined
+    from zicl.score.experts import SCALE
 
     for control, name in PLUS.items():
         beside = {key.task: cell for key, cell in found.cells.items() if key.method == control}
@@ -244,8 +244,8 @@ def forward_tokens(counted: dict[str, float], method: str, inferences: Iterable[
 
 def only(cell: Any, names: Sequence[str], *, calibrate: bool) -> Any:
     """The joined method with some of its terms."""
-    from zicl.calibrate.scores import joined
-    from zicl.report.calibrate import batch_scores
+    from zicl.lab.report.calibrate import batch_scores
+    from zicl.score.calibration import joined
 
     join, chosen = batch_scores if calibrate else joined, [TERMS.index(name) for name in names]
     runs = tuple(rescored(run, run.terms[chosen], join) for run in cell.runs)

@@ -26,7 +26,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(arguments.threads)
-    from zicl.examples import reviews as read
+    from zicl.apps.demo import reviews as read
 
     reviews = [text.replace("<br />", "\n") for text, _ in read("imdb")][: arguments.reviews]
     built = building(reviews)
@@ -47,9 +47,9 @@ def main() -> None:
 
 def building(reviews: list[str]) -> dict:
     """Reading, splitting, deduplicating and storing, against Punkt alone on the same text in memory."""
-    from zicl.corpus.build import build_corpus
+    from zicl.corpus.builder import build_corpus
     from zicl.corpus.sources import find_sources
-    from zicl.corpus.split import get_splitter
+    from zicl.corpus.splitter import get_splitter
 
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "reviews.jsonl"

@@ -61,7 +61,7 @@ def main() -> None:
 def measure(name: str, index: Any, lm: Any, options: Any) -> dict[str, Any]:
     """One task: distil, then both classifiers on test texts."""
     from zicl import PromptSettings, Retrieval, ZICLClassifier
-    from zicl.distill.run import distill
+    from zicl.apps.distill.run import distill
 
     labels, template, domain = TASKS[name]
     texts, raw = unlabelled(name, domain, options)
@@ -115,10 +115,10 @@ def unlabelled(name: str, domain: str | None, options: Any) -> tuple[list[str], 
 
 def build_index(options: Any) -> Any:
     """A corpus of news and reviews, built on first use."""
-    from zicl.corpus.build import BuildOptions, build_corpus
+    from zicl.corpus.builder import BuildOptions, build_corpus
     from zicl.corpus.sources import find_sources
     from zicl.corpus.store import Corpus
-    from zicl.retrieve import build
+    from zicl.retrieve import builder as build
     from zicl.retrieve.encoder import load_encoder
     from zicl.retrieve.index import Index
 

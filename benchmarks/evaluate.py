@@ -38,11 +38,11 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(arguments.threads)
-    from zicl.evaluate.experiment import Experiment
-    from zicl.evaluate.plan import Cell
-    from zicl.evaluate.run import Runner
-    from zicl.evaluate.world import World
-    from zicl.examples import example_index
+    from zicl.apps.demo import example_index
+    from zicl.lab.evaluate.context import World
+    from zicl.lab.evaluate.experiment import Experiment
+    from zicl.lab.evaluate.plan import Cell
+    from zicl.lab.evaluate.run import Runner
 
     with tempfile.TemporaryDirectory() as folder:
         tasks = write_task(Path(folder), arguments.examples)
@@ -86,7 +86,7 @@ def full_forwards(model: Any, prompts: list[Any]) -> None:
 
 def write_task(folder: Path, count: int) -> Path:
     """Labelled sentences that the catalog's example data has."""
-    from zicl.examples import reviews
+    from zicl.apps.demo import reviews
 
     rows = [{"text": text, "label": label} for text, label in reviews("rotten_tomatoes")]
     names = dict(zip(sorted({row["label"] for row in rows}), ("terrible", "great"), strict=True))

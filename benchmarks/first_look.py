@@ -94,7 +94,7 @@ def score(classifier: ZICLClassifier, chunk: list[dict], variant: str, train: li
     texts = [record["text"] for record in chunk]
     if variant not in ORACLES:
         return [{s.label: round(s.log_likelihood, 5) for s in r.scores} for r in classifier.classify(texts)]
-    from zicl.demos.prompt import Demonstration
+    from zicl.prompt.builder import Demonstration
 
     demos = [Demonstration(text, label) for text, label in shots(train, variant)]
     pipeline = classifier.pipeline_
@@ -105,7 +105,7 @@ def score(classifier: ZICLClassifier, chunk: list[dict], variant: str, train: li
 
 def shots(train: list[dict], variant: str) -> list[tuple[str, str]]:
     """Sixteen training examples, drawn once, with their own or with random labels."""
-    from zicl._random import rng
+    from zicl._util.random import rng
 
     chosen = [train[int(n)] for n in rng(0, "shots").choice(len(train), 16, replace=False)]
     random = rng(0, "shot labels").integers(2, size=16)
@@ -114,11 +114,11 @@ def shots(train: list[dict], variant: str) -> list[tuple[str, str]]:
 
 
 def build_corpus(arguments: argparse.Namespace) -> Path:
-    from zicl.corpus.build import BuildOptions
-    from zicl.corpus.build import build_corpus as build
+    from zicl.corpus.builder import BuildOptions
+    from zicl.corpus.builder import build_corpus as build
     from zicl.corpus.sources import find_sources
     from zicl.corpus.store import Corpus
-    from zicl.retrieve.build import build_index
+    from zicl.retrieve.builder import build_index
     from zicl.retrieve.encoder import load_encoder
 
     place = arguments.work / "first-look.zicl"
@@ -140,7 +140,7 @@ def build_corpus(arguments: argparse.Namespace) -> Path:
 
 def sample(records: list[dict], count: int) -> list[dict]:
     """The same sentences for every variant, a larger sample containing the smaller."""
-    from zicl._random import rng
+    from zicl._util.random import rng
 
     order = rng(100, "first look").permutation(len(records))
     return [records[int(n)] for n in order[:count]]

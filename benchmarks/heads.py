@@ -31,9 +31,9 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     from score import prepare
 
-    from zicl.examples import example_index, reviews
-    from zicl.lm.below import Below
+    from zicl.apps.demo import example_index, reviews
     from zicl.lm.heads import Head, layout, silenced
+    from zicl.lm.layer_cache import Below
     from zicl.lm.load import load_lm
 
     lm = load_lm(offline=True)

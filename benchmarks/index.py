@@ -36,9 +36,10 @@ import numpy as np
 from machine import verdict, watch
 from numpy.typing import NDArray
 
-from zicl._random import rng
-from zicl.examples import example_index
-from zicl.retrieve import compressed, exact, vectors
+from zicl._util.random import rng
+from zicl.apps.demo import example_index
+from zicl.retrieve import compressed, exact
+from zicl.retrieve import kinds as vectors
 from zicl.retrieve.compressed import STORED, Compressed
 from zicl.retrieve.index import FIRST_FETCH, Index
 from zicl.retrieve.measure import RECALL_AT, Memory, Questions, asked, measure_here

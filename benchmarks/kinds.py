@@ -16,9 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from zicl._files import writing
-from zicl._random import rng
-from zicl.corpus.split import get_splitter
+from zicl._util.files import writing
+from zicl._util.random import rng
+from zicl.corpus.splitter import get_splitter
 
 OPTIONS, SHORTEST, LONGEST = 4, 5, 30
 

@@ -31,7 +31,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(options.threads)
-    from zicl.examples import example_index, reviews
+    from zicl.apps.demo import example_index, reviews
     from zicl.lm.load import load_lm
 
     lm, index = load_lm(offline=True), example_index()

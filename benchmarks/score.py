@@ -40,7 +40,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(arguments.threads)
-    from zicl.examples import example_index, reviews
+    from zicl.apps.demo import example_index, reviews
     from zicl.lm.load import load_lm
 
     lm = load_lm(offline=True)
@@ -190,14 +190,14 @@ def lm_eval_runs(lm: Any, plain: Any, prompts: Sequence[Any]) -> dict[str, Any]:
 
 def distinct(prompt: Any) -> int:
     """Tokens that are fed when every shared one is fed once."""
-    from zicl.lm.tree import pack
+    from zicl.lm.packing import pack
 
     return len(pack([prompt]))
 
 
 def operations(lm: Any, prompt: Any) -> float:
     """Multiply-adds, twice, of the distinct tokens: layers, attention to ancestors, projection of scored places."""
-    from zicl.lm.tree import pack
+    from zicl.lm.packing import pack
 
     config, tree = lm.forward.config, pack([prompt])
     head = lm.forward.head.weight.numel()

@@ -44,7 +44,7 @@ def main() -> None:
 
     torch.set_num_threads(options.threads)
     from zicl import ZICLClassifier
-    from zicl.examples import example_index, reviews
+    from zicl.apps.demo import example_index, reviews
     from zicl.lm.load import load_lm
 
     lm, index = load_lm(offline=True), example_index()
@@ -97,7 +97,7 @@ def throughput(classifier: Any, texts: list[str], rounds: int) -> tuple[dict[str
 
 def refusals(classifier: Any, texts: list[str], count: int) -> dict[str, Any]:
     """How long a refusal takes while the queue is full and the model is busy."""
-    from zicl.serve.limits import Limits
+    from zicl.apps.serve.limits import Limits
 
     with serving(classifier, Limits(queue=8, texts=8)) as (port, service), ThreadPoolExecutor(32) as clients:
         stop = threading.Event()
@@ -187,12 +187,12 @@ def serving(classifier: Any, limits: Any = None) -> Iterator[tuple[int, Any]]:
     """The whole application on a port of this machine, in a thread of this process."""
     import uvicorn
 
-    from zicl.serve.app import make_app
-    from zicl.serve.guard import Access
-    from zicl.serve.limits import Limits
-    from zicl.serve.page import load_page
-    from zicl.serve.run import listen, settings
-    from zicl.serve.service import Service
+    from zicl.apps.serve.app import make_app
+    from zicl.apps.serve.guard import Access
+    from zicl.apps.serve.limits import Limits
+    from zicl.apps.serve.page import load_page
+    from zicl.apps.serve.run import listen, settings
+    from zicl.apps.serve.service import Service
 
     found, access = listen(Access(port=0))
     service, loaded = Service(lambda: classifier, limits or Limits()), threading.Event()

@@ -43,8 +43,8 @@ def main() -> None:
 def measure(options: Any) -> dict[str, dict[str, dict[str, float]]]:
     import numpy as np
 
+    from zicl.apps.suggest.signals import NEAR
     from zicl.retrieve.encoder import DEFAULT_ENCODER, load_encoder
-    from zicl.suggest.signals import NEAR
 
     encoder = load_encoder(DEFAULT_ENCODER)
     corpora = {name: encoder.encode(sentences(options.data, name, options.sentences)) for name in CORPORA}
@@ -61,8 +61,8 @@ def measure(options: Any) -> dict[str, dict[str, dict[str, float]]]:
 
 def sentences(data: Path, domain: str, count: int) -> list[str]:
     """The first so many sentences of a seeded order of a domain's documents."""
-    from zicl._random import rng
-    from zicl.corpus.split import get_splitter
+    from zicl._util.random import rng
+    from zicl.corpus.splitter import get_splitter
 
     with gzip.open(data / f"corpora/{domain}.jsonl.gz", "rt", encoding="utf-8") as stream:
         documents = [json.loads(line)["text"] for line in stream]

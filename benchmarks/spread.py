@@ -44,7 +44,7 @@ def main() -> None:
 
     import torch
 
-    from zicl.examples import reviews
+    from zicl.apps.demo import reviews
 
     torch.set_num_threads(THREADS)
     texts = [text.replace("<br />", "\n") for text, _ in reviews("imdb")][: arguments.reviews]
@@ -101,10 +101,10 @@ def pace(ends: list[float], workers: int) -> float:
 
 def storing(folder: Path) -> dict[str, float]:
     """Reading, deduplicating and storing, with sentences that are split already; sentences a second."""
-    from zicl.corpus.build import build_corpus
+    from zicl.corpus.builder import build_corpus
     from zicl.corpus.paragraphs import in_turn
     from zicl.corpus.sources import find_sources
-    from zicl.corpus.split import get_splitter
+    from zicl.corpus.splitter import get_splitter
 
     sources, split = find_sources([str(folder / "reviews.jsonl")]), in_turn(get_splitter("sentencex"))
     known: dict[str, list[list[str]]] = {}
@@ -122,10 +122,10 @@ def storing(folder: Path) -> dict[str, float]:
 
 def splitting(raw: Path, folder: Path, workers: int) -> tuple[Any, dict[str, float]]:
     """Reading, splitting and storing; sentences a second."""
-    from zicl.corpus.build import build_corpus
+    from zicl.apps.cluster.connect import connected
+    from zicl.apps.cluster.split import split_on
+    from zicl.corpus.builder import build_corpus
     from zicl.corpus.sources import find_sources
-    from zicl.spread.cluster import connected
-    from zicl.spread.split import split_on
 
     with connected("ray", workers=workers, threads=THREADS) as cluster:
         split = split_on(cluster, "sentencex")
@@ -144,9 +144,9 @@ def splitting(raw: Path, folder: Path, workers: int) -> tuple[Any, dict[str, flo
 
 def embedding(corpus: Any, folder: Path, workers: int, count: int) -> dict[str, float]:
     """Sentences a second, after the first shard of each worker."""
+    from zicl.apps.cluster.connect import connected
+    from zicl.apps.cluster.embed import embed_on
     from zicl.retrieve.encoder import load_encoder
-    from zicl.spread.cluster import connected
-    from zicl.spread.embed import embed_on
 
     vectors = folder / "vectors"
     vectors.mkdir()
@@ -160,15 +160,15 @@ def embedding(corpus: Any, folder: Path, workers: int, count: int) -> dict[str, 
 
 def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
     """Examples a second once the models are loaded, and what a batch costs beyond its computation."""
-    from zicl.evaluate.experiment import Experiment
-    from zicl.evaluate.plan import batches
-    from zicl.evaluate.world import World
-    from zicl.examples import example_index
-    from zicl.spread.cluster import connected
-    from zicl.spread.crew import RayCrew
-    from zicl.spread.evaluate import EvaluationWorker, Spread
-    from zicl.spread.pool import Pool
-    from zicl.spread.worker import Conditions
+    from zicl.apps.cluster.connect import connected
+    from zicl.apps.cluster.evaluate import EvaluationWorker, Spread
+    from zicl.apps.cluster.pool import Pool
+    from zicl.apps.cluster.ray_workers import RayCrew
+    from zicl.apps.cluster.worker import Conditions
+    from zicl.apps.demo import example_index
+    from zicl.lab.evaluate.context import World
+    from zicl.lab.evaluate.experiment import Experiment
+    from zicl.lab.evaluate.plan import batches
 
     settings: dict[str, Any] = {
         "tasks": ["Snippets"],

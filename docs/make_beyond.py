@@ -39,7 +39,7 @@ def draw() -> None:
     """Accuracy against forward tokens along the knob."""
     from matplotlib.figure import Figure
 
-    from zicl._figures import drawing, save
+    from zicl.lab.report.drawing import drawing, save
 
     points: dict[str, Any] = runpy.run_path(str(BENCHMARKS / "beyond.py"))["points"](ROWS / "beyond", KNOB)
     with drawing():

@@ -11,7 +11,7 @@ BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
 
 def page(text: str) -> str:
     """The page with its tables made anew; the sentences around them stay."""
-    from zicl.report.build import make_report
+    from zicl.lab.report.build import make_report
 
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)

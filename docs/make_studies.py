@@ -33,9 +33,9 @@ def _found(name: str) -> str:
 
 def tell_all() -> None:
     """Figures and findings of all studies that have rows."""
-    from zicl.study.settings import read_settings
-    from zicl.study.studies import NAMES, STUDIES
-    from zicl.study.tell import tell
+    from zicl.lab.study.settings import read_settings
+    from zicl.lab.study.studies import NAMES, STUDIES
+    from zicl.lab.study.summarize import tell
 
     settings = read_settings(BENCHMARKS / "studies.toml", {})
     for name in NAMES:

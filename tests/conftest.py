@@ -173,9 +173,9 @@ def index(tmp_path, jsonl):
 
 
 def make_index(folder: Path, *paths: Path, domains=None, kind="flat", **options):
-    from zicl.corpus.build import BuildOptions, build_corpus
+    from zicl.corpus.builder import BuildOptions, build_corpus
     from zicl.corpus.sources import find_sources
-    from zicl.retrieve.build import build_index
+    from zicl.retrieve.builder import build_index
     from zicl.retrieve.index import Index
 
     corpus = build_corpus(find_sources(paths, domains), folder, BuildOptions(**options))

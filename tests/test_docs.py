@@ -26,7 +26,7 @@ def blocks(language, page=README):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder as the README assumes it: reviews/*.txt and tickets.csv; and a cache with the fetched models."""
-    from zicl.catalog import get_asset
+    from zicl._util.catalog import get_asset
 
     folder = tmp_path_factory.mktemp("readme")
     (folder / "reviews").mkdir()
@@ -122,8 +122,8 @@ def test_the_help_in_the_docs_is_the_programs():
 
 
 def test_the_task_and_the_experiment_of_the_docs_are_read(tmp_path):
-    from zicl.evaluate.experiment import read_experiment
-    from zicl.evaluate.tasks import read_tasks
+    from zicl.lab.evaluate.experiment import read_experiment
+    from zicl.lab.evaluate.tasks import read_tasks
 
     page = (ROOT / "docs" / "EVALUATION.md").read_text(encoding="utf-8")
     task, experiment = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[:2]
@@ -159,7 +159,7 @@ def test_pages_with_results_are_those_of_the_stored_rows(name, monkeypatch):
 
 
 def test_every_study_has_its_place():
-    from zicl.study.studies import NAMES
+    from zicl.lab.study.studies import NAMES
 
     text = (ROOT / "docs/STUDIES.md").read_text(encoding="utf-8")
     assert all(f"<!-- {name}: begin -->" in text for name in NAMES)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import DOCUMENTS, tiny_model
-from tests.test_classify import TEXTS, classifier
-from zicl._random import stable_hash
+from tests.test_classifier import TEXTS, classifier
+from zicl._util.random import stable_hash
 from zicl.config import PromptSettings, Retrieval
 from zicl.exceptions import ConfigError, TextError
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import zicl
 from zicl import exceptions
-from zicl._random import rng, stable_hash
+from zicl._util.random import rng, stable_hash
 
 
 def test_public_names():

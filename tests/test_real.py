@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from zicl.catalog import get_asset
-from zicl.demos.labels import Labels
-from zicl.demos.prompt import Demonstration, PromptBuilder
-from zicl.demos.synonyms import complete_synonyms, random_unigrams, suggest
-from zicl.demos.template import get_template
-from zicl.demos.wordnet import candidates, common_part_of_speech
-from zicl.examples import reviews
+from zicl._util.catalog import get_asset
+from zicl.apps.demo import reviews
 from zicl.exceptions import SynonymError
+from zicl.prompt.builder import Demonstration, PromptBuilder
+from zicl.prompt.labels import Labels
+from zicl.prompt.synonyms import complete_synonyms, random_unigrams, suggest
+from zicl.prompt.template import get_template
+from zicl.prompt.wordnet import candidates, common_part_of_speech
 
 pytestmark = pytest.mark.real
 
@@ -126,7 +126,7 @@ def test_random_words_are_common_english():
 
 
 def test_punkt_by_name():
-    from zicl.corpus.split import get_splitter
+    from zicl.corpus.splitter import get_splitter
 
     assert get_splitter("punkt")("Dr. Gray left early. The soup was cold!") == [
         "Dr. Gray left early.",
@@ -139,7 +139,7 @@ def test_the_demonstration(tmp_path, monkeypatch):
     home = tmp_path / "home"
     home.mkdir()
     (home / "assets").symlink_to(get_asset("wordnet").folder.parent)
-    code = "import zicl.examples as e\ne.PARAGRAPHS = 60\nfrom zicl.cli import main\nmain()"
+    code = "import zicl.apps.demo as e\ne.PARAGRAPHS = 60\nfrom zicl.cli import main\nmain()"
     environment = {**os.environ, "ZICL_HOME": str(home)}
     outputs = []
     for _ in range(2):

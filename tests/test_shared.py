@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from zicl.corpus.build import BuildOptions, build_corpus
+from zicl.corpus.builder import BuildOptions, build_corpus
 from zicl.corpus.sources import find_sources
-from zicl.evaluate.examples import read_examples, read_test
-from zicl.evaluate.tasks import read_tasks
+from zicl.lab.evaluate.examples import read_examples, read_test
+from zicl.lab.evaluate.tasks import read_tasks
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 pytestmark = [

@@ -17,31 +17,31 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Calibration": "zicl.config",
     "Corpus": "zicl.corpus.store",
-    "Explanation": "zicl.explain",
-    "Label": "zicl.demos.labels",
+    "Explanation": "zicl.explanation",
+    "Label": "zicl.prompt.labels",
     "Labelling": "zicl.config",
-    "Labels": "zicl.demos.labels",
+    "Labels": "zicl.prompt.labels",
     "PromptSettings": "zicl.config",
     "Retrieval": "zicl.config",
     "Scoring": "zicl.config",
-    "ZICLClassifier": "zicl.classify",
+    "ZICLClassifier": "zicl.classifier",
     "ZICLError": "zicl.exceptions",
-    "build_corpus": "zicl.corpus.build",
-    "build_index": "zicl.retrieve.build",
-    "load": "zicl.artefact",
+    "build_corpus": "zicl.corpus.builder",
+    "build_index": "zicl.retrieve.builder",
+    "load": "zicl.persistence",
 }
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
-    from zicl.artefact import load
-    from zicl.classify import ZICLClassifier
+    from zicl.classifier import ZICLClassifier
     from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring
-    from zicl.corpus.build import build_corpus
+    from zicl.corpus.builder import build_corpus
     from zicl.corpus.store import Corpus
-    from zicl.demos.labels import Label, Labels
     from zicl.exceptions import ZICLError
-    from zicl.explain import Explanation
-    from zicl.retrieve.build import build_index
+    from zicl.explanation import Explanation
+    from zicl.persistence import load
+    from zicl.prompt.labels import Label, Labels
+    from zicl.retrieve.builder import build_index
 
 
 def __getattr__(name: str) -> Any:

@@ -14,8 +14,8 @@ from pydantic import (
     model_validator,
 )
 
-from zicl._registry import did_you_mean
-from zicl.lm.placement import read_map
+from zicl._util.registry import did_you_mean
+from zicl.lm.devices import read_map
 
 # Retrievers that draw nothing: with gold labels a run of them is the same under every seed.
 WITHOUT_DRAWS = ("nearest", "physical")

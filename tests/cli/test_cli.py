@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import LABELS
 from tests.conftest import DOCUMENTS
 from zicl.cli._options import Choice
-from zicl.demos.labels import Labels
+from zicl.prompt.labels import Labels
 
 
 def test_corpus_info_and_show(run, corpus):

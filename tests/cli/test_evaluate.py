@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.evaluate.conftest import write_task
+from tests.lab.evaluate.conftest import write_task
 
 
 @pytest.fixture

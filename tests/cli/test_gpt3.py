@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DOCUMENTS
-from tests.lm.http import server as fake
-from zicl.evaluate.experiment import read_experiment
-from zicl.evaluate.plan import cells
-from zicl.evaluate.tasks import read_tasks
-from zicl.lm.http.address import is_remote
+from tests.lm.remote import server as fake
+from zicl.lab.evaluate.experiment import read_experiment
+from zicl.lab.evaluate.plan import cells
+from zicl.lab.evaluate.tasks import read_tasks
+from zicl.lm.remote.address import is_remote
 
 EXPERIMENT = Path(__file__).parents[2] / "benchmarks" / "gpt3.toml"
 

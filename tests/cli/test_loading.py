@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.evaluate.conftest import write_task
-from zicl.evaluate.store import Results
+from tests.lab.evaluate.conftest import write_task
+from zicl.lab.evaluate.store import Results
 
 SPREAD = json.dumps({"": "disk"})
 
@@ -80,9 +80,9 @@ def test_experiments_take_them_too(run, corpus, lm_folder, tmp_path):
 
 def test_options_go_over_a_studys_settings(tmp_path):
     from zicl.cli.study import StudyChoice
-    from zicl.study.bench import PLAIN
-    from zicl.study.settings import read_settings
-    from zicl.study.studies import get_studies
+    from zicl.lab.study.context import PLAIN
+    from zicl.lab.study.settings import read_settings
+    from zicl.lab.study.studies import get_studies
 
     config = tmp_path / "settings.toml"
     config.write_text('scoring = { dtype = "float16", batch_size = 4 }\n')

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.evaluate.conftest import write_task
+from tests.lab.evaluate.conftest import write_task
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def given(corpus, lm_folder, tmp_path):
 
 
 def test_a_study_runs_resumes_and_says_what_it_found(run, given, tmp_path, monkeypatch):
-    monkeypatch.setattr("zicl.study.draw.save", lambda _, path: path.touch() or path)
+    monkeypatch.setattr("zicl.lab.study.draw.save", lambda _, path: path.touch() or path)
     code, out, err = run("study", "format", *given)
     assert code == 0, err
     assert out.startswith("How many demonstrations")
@@ -53,7 +53,7 @@ def test_a_dry_run_writes_nothing(run, given, tmp_path):
 
 
 def test_finding_heads_draws_their_map(run, given, tmp_path, monkeypatch):
-    monkeypatch.setattr("zicl.study.heads.study.draw_map", lambda _, path, top: path.with_suffix(".svg").touch())
+    monkeypatch.setattr("zicl.lab.study.heads.draw_map", lambda _, path, top: path.with_suffix(".svg").touch())
     code, out, err = run("study", "heads", *given, "--find")
     assert code == 0, err
     assert len(out.splitlines()) == 3
@@ -64,10 +64,10 @@ def test_finding_heads_draws_their_map(run, given, tmp_path, monkeypatch):
 
 def test_a_model_without_reachable_heads_runs_the_other_studies(run, given, tmp_path, monkeypatch):
     """Of several studies the one of heads is left out, which is said; alone it is an error."""
-    from zicl.study.studies import STUDIES
+    from zicl.lab.study.studies import STUDIES
 
-    monkeypatch.setattr("zicl.study.draw.save", lambda _, path: path.touch() or path)
-    monkeypatch.setattr("zicl.study.studies.get_studies", lambda _: [STUDIES.get("heads"), STUDIES.get("format")])
+    monkeypatch.setattr("zicl.lab.study.draw.save", lambda _, path: path.touch() or path)
+    monkeypatch.setattr("zicl.lab.study.studies.get_studies", lambda _: [STUDIES.get("heads"), STUDIES.get("format")])
     monkeypatch.setattr("zicl.lm.heads.FAMILIES", {})
     for more in ["--dry-run"], []:
         code, out, err = run("study", "reproduce", *given, *more, "--json")
@@ -76,7 +76,7 @@ def test_a_model_without_reachable_heads_runs_the_other_studies(run, given, tmp_
         assert "heads is left out: " in err
         assert "whose attention heads are not known" in err
     assert not (tmp_path / "studies" / "heads").exists()
-    monkeypatch.setattr("zicl.study.studies.get_studies", lambda name: [STUDIES.get(name)])
+    monkeypatch.setattr("zicl.lab.study.studies.get_studies", lambda name: [STUDIES.get(name)])
     code, _, err = run("study", "heads", *given)
     assert code == 1
     assert "whose attention heads are not known" in err
@@ -90,7 +90,7 @@ def test_a_model_without_reachable_heads_runs_the_other_studies(run, given, tmp_
     ],
 )
 def test_a_wrong_part_of_the_last_study_is_found_before_the_first_runs(run, given, table, message, monkeypatch):
-    monkeypatch.setattr("zicl.study.run.run_study", lambda *_, **__: pytest.fail("a study was run"))
+    monkeypatch.setattr("zicl.lab.study.run.run_study", lambda *_, **__: pytest.fail("a study was run"))
     config = given[1]
     config.write_text(config.read_text() + table)
     code, _, err = run("study", "reproduce", *given)

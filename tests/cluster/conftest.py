@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluate.conftest import write_task
+from tests.lab.evaluate.conftest import write_task
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 # Ray's nodes then speak to each other over loopback alone.

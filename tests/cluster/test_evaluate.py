@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.cluster.conftest import files, once, started, zicl
-from tests.lm.http.server import VLLM
+from tests.lm.remote.server import VLLM
 
 pytestmark = pytest.mark.cluster
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.conftest import sentences
+from zicl.apps.cluster.same import decisive
 from zicl.corpus.paragraphs import in_turn
-from zicl.corpus.split import get_splitter
+from zicl.corpus.splitter import get_splitter
 from zicl.exceptions import ClusterError
-from zicl.spread.same import decisive
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]
 
 
 def test_many_tasks_of_unequal_size(cluster):
-    from zicl.spread.cluster import connected
-    from zicl.spread.split import split_on
+    from zicl.apps.cluster.connect import connected
+    from zicl.apps.cluster.split import split_on
 
     some = list(sentences(6000))
     # One block in fifty is long: tasks end in another order than they begin.
@@ -30,9 +30,9 @@ def test_many_tasks_of_unequal_size(cluster):
 
 
 def test_an_error_of_a_task_is_told_as_our_own(cluster, monkeypatch):
-    from zicl.spread import split as module
-    from zicl.spread.cluster import connected
-    from zicl.spread.worker import Conditions
+    from zicl.apps.cluster import split as module
+    from zicl.apps.cluster.connect import connected
+    from zicl.apps.cluster.worker import Conditions
 
     def elsewhere(threads, offline):
         return Conditions(threads, offline, {**decisive(), "torch": "1.0"})
@@ -48,7 +48,7 @@ def test_an_error_of_a_task_is_told_as_our_own(cluster, monkeypatch):
 def test_a_cluster_of_this_machine_alone_listens_on_loopback_only(monkeypatch):
     import ray
 
-    from zicl.spread.cluster import connected
+    from zicl.apps.cluster.connect import connected
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with connected("ray", workers=1, threads=1):

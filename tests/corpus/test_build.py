@@ -8,19 +8,19 @@ import pytest
 
 from tests.conftest import DOCUMENTS
 from zicl.corpus import finish, shards
-from zicl.corpus.build import BuildOptions, build_corpus
+from zicl.corpus.builder import BuildOptions, build_corpus
 from zicl.corpus.paragraphs import in_turn
 from zicl.corpus.sources import find_sources
-from zicl.corpus.split import get_splitter
+from zicl.corpus.splitter import get_splitter
 from zicl.corpus.store import Corpus
-from zicl.exceptions import (
+from zicl.exceptions import (  # fmt: skip
     CorpusDamagedError,
     CorpusMissingError,
     CorpusVersionError,
     EmptyCorpusError,
     StorageError,
     UsageError,
-)  # fmt: skip
+)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -117,7 +117,7 @@ def test_another_build_does_not_resume_a_killed_one(tmp_path, jsonl, monkeypatch
 
 
 def test_two_builds_of_one_corpus_do_not_mix(tmp_path, jsonl):
-    from zicl._files import locked
+    from zicl._util.files import locked
 
     with locked(tmp_path / "c.zicl.partial", ""), pytest.raises(StorageError, match="another process"):
         build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")

@@ -10,7 +10,7 @@ from zicl.corpus.documents import DocumentHashes, document_hash, same_text_hash
 from zicl.corpus.paragraphs import LONGEST_PARAGRAPH, paragraphs, tidy
 from zicl.corpus.read import Block
 from zicl.corpus.sample import BottomSample
-from zicl.corpus.split import get_splitter
+from zicl.corpus.splitter import get_splitter
 from zicl.exceptions import UnknownNameError
 
 

@@ -11,7 +11,7 @@ import zstandard
 from zicl.corpus.read import Reader
 from zicl.corpus.sources import Source, find_sources
 from zicl.exceptions import TextError
-from zicl.rows import read_records
+from zicl.inputs.rows import read_records
 
 TEXTS = ["One lamp. Two lamps.", "A train\n\nA second paragraph of it.", "Ünïcode — pears 🍐."]
 

@@ -4,10 +4,10 @@ import numpy as np
 import torch
 
 from tests.conftest import byte_tokenizer, tiny_lm
-from zicl.demos.prompt import Branch, Prompt
-from zicl.demos.tokens import EMPTY, Segment
 from zicl.lm.heads import layout
 from zicl.lm.hf import HFLanguageModel
+from zicl.prompt.builder import Branch, Prompt
+from zicl.prompt.tokens import EMPTY, Segment
 
 # Of every type in the table a tiny model. Hidden size 32 with 4 heads would be heads of 8: most have others.
 SHARED = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conftest import tiny_lm
 from tests.lm.families import NAMES, difference, model, some_prompts
 from zicl.exceptions import ConfigError, HeadsError
-from zicl.lm.attended import attended
+from zicl.lm.attention_weights import attended
 from zicl.lm.heads import FAMILIES, Head, layout, silenced
 
 

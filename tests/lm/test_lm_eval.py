@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.conftest import DOCUMENTS, byte_tokenizer, tiny_model
-from zicl.demos.prompt import Demonstration, PromptBuilder
-from zicl.demos.template import get_template
 from zicl.lm.hf import HFLanguageModel
+from zicl.prompt.builder import Demonstration, PromptBuilder
+from zicl.prompt.template import get_template
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from tests.conftest import byte_tokenizer, tiny_model
-from zicl import catalog as catalog_module
-from zicl.catalog import Asset, catalog, get_asset, pull
-from zicl.demos.tokens import cut
-from zicl.exceptions import (
+from zicl._util import catalog as catalog_module
+from zicl._util.catalog import Asset, catalog, get_asset, pull
+from zicl.exceptions import (  # fmt: skip
     ConfigError,
     DownloadError,
     LicenceError,
@@ -19,9 +18,10 @@ from zicl.exceptions import (
     OfflineError,
     StorageError,
     UnknownNameError,
-)  # fmt: skip
+)
 from zicl.lm.load import load_lm, resolve
 from zicl.lm.tokenizer import PlainTokenizer
+from zicl.prompt.tokens import cut
 
 
 def test_a_folder_loads_and_its_identity_is_its_content(lm_folder, tmp_path):
@@ -41,8 +41,8 @@ def test_a_folder_loads_and_its_identity_is_its_content(lm_folder, tmp_path):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_scores_near_float32_and_in_float32(lm_folder, dtype):
-    from zicl.demos.prompt import Branch, Prompt
-    from zicl.demos.tokens import EMPTY, Segment
+    from zicl.prompt.builder import Branch, Prompt
+    from zicl.prompt.tokens import EMPTY, Segment
 
     prompt = Prompt(
         Segment("", (5, 6, 7)),

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from tests.conftest import BagEncoder, make_index
 from tests.retrieve.changed import killed_at
-from zicl.corpus.build import build_corpus
+from zicl.corpus.builder import build_corpus
 from zicl.corpus.sources import find_sources
 from zicl.exceptions import StorageError
-from zicl.retrieve import compressed, vectors
-from zicl.retrieve.build import build_index
+from zicl.retrieve import compressed
+from zicl.retrieve import kinds as vectors
+from zicl.retrieve.builder import build_index
 from zicl.retrieve.compressed import COMPRESSED, STORED, Compressed
 from zicl.retrieve.effort import Effort
 from zicl.retrieve.index import Index

@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
-from zicl.corpus.build import build_corpus
+from zicl.corpus.builder import build_corpus
 from zicl.corpus.sources import find_sources
-from zicl.exceptions import (
-    ConfigError,
-    CorpusDamagedError,
-    EncoderMismatchError,
-    IndexMissingError,
-    ModelNotFoundError,
-)
-from zicl.retrieve import build as module
-from zicl.retrieve import vectors
-from zicl.retrieve.build import build_index
+from zicl.exceptions import ConfigError, CorpusDamagedError, EncoderMismatchError, IndexMissingError, ModelNotFoundError
+from zicl.retrieve import builder as module
+from zicl.retrieve import kinds as vectors
+from zicl.retrieve.builder import build_index
 from zicl.retrieve.encoder import SentenceEncoder, load_encoder
 from zicl.retrieve.index import Index
 

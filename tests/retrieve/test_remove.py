@@ -4,10 +4,10 @@ from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from tests.retrieve.changed import Counting, contents, write
 from zicl.corpus.remove import remove_domains
 from zicl.corpus.store import Corpus
-from zicl.retrieve import build as index_build
-from zicl.retrieve.base import RETRIEVERS, Query
-from zicl.retrieve.change import compact
+from zicl.retrieve import builder as index_build
 from zicl.retrieve.index import Index
+from zicl.retrieve.strategies.base import RETRIEVERS, Query
+from zicl.retrieve.update import compact
 
 
 def test_a_removed_domain_is_in_no_search_draw_or_count(made):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from zicl.exceptions import ConfigError, EmptyCorpusError, UnknownNameError, UsageError
-from zicl.retrieve.base import RETRIEVERS, Query
 from zicl.retrieve.compressed import COMPRESSED
-from zicl.retrieve.joint import JointIndex
+from zicl.retrieve.concat import JointIndex
+from zicl.retrieve.strategies.base import RETRIEVERS, Query
 from zicl.retrieve.subset import subset
 
 KINDS = ["flat", "hnsw", "ivf", "ivf-sq8", "ivf-pq"]

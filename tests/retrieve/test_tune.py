@@ -13,11 +13,11 @@ from zicl.corpus.sources import find_sources
 from zicl.exceptions import ConfigError, StorageError
 from zicl.retrieve import exact
 from zicl.retrieve import tune as module
-from zicl.retrieve.change import add_domains
 from zicl.retrieve.effort import Effort
 from zicl.retrieve.index import Index
 from zicl.retrieve.measure import Measured, Memory, Questions, asked, ladders
 from zicl.retrieve.tune import Tuning, tune
+from zicl.retrieve.update import add_domains
 
 WORDS = ["lamp", "soup", "train", "bird", "bread", "phone", "song", "clue", "pear", "tile", "village", "window"]
 

@@ -14,12 +14,12 @@ import pytest
 from tests.server.activations import eight_bit_activations
 from tests.server.llama_server import llama_server
 from tests.server.weights import float32, quantised
-from zicl._random import rng
-from zicl.demos.prompt import Demonstration, PromptBuilder
-from zicl.demos.template import get_template
-from zicl.examples import reviews
-from zicl.lm.http.settings import RemoteSettings
+from zicl._util.random import rng
+from zicl.apps.demo import reviews
 from zicl.lm.load import load_lm
+from zicl.lm.remote.settings import RemoteSettings
+from zicl.prompt.builder import Demonstration, PromptBuilder
+from zicl.prompt.template import get_template
 
 pytestmark = pytest.mark.server
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from zicl._files import home, writing
-from zicl.catalog import get_asset, pull
+from zicl._util.catalog import get_asset, pull
+from zicl._util.files import home, writing
 
 DEFAULT = "smollm2-135m"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zicl._offline import go_offline
+from zicl._util.offline import go_offline
 from zicl.cli._corpus_summary import about, by_domain, summary
 from zicl.cli._options import JsonOption, OfflineOption
 from zicl.cli._progress import bars, say
@@ -52,7 +52,7 @@ def add(
     read_manifest(corpus)
     sources = find_sources([], by_domain(domain), kind=kind_of_file)
     with bars() as report:
-        from zicl.retrieve.change import add_domains
+        from zicl.retrieve.update import add_domains
 
         changed = add_domains(corpus, sources, output=output, text_column=text_column, offline=offline, report=report)
     _tell(changed, json_output)
@@ -83,7 +83,7 @@ def compact(
         go_offline()
     names = removed(read_manifest(corpus))
     with bars() as report:
-        from zicl.retrieve.change import compact as free
+        from zicl.retrieve.update import compact as free
 
         changed = free(corpus, offline=offline, report=report)
     say(f"freed the space of {', '.join(names)}" if names else f"{corpus} has no removed domains: nothing to free")

@@ -29,8 +29,8 @@ def by_domain(entries: Sequence[str]) -> dict[str, list[str]]:
 
 def about(corpus: Corpus) -> dict[str, Any]:
     """The manifests of a corpus and of its index, for machines."""
-    from zicl._files import read_json
-    from zicl.retrieve.build import FOLDER, MANIFEST
+    from zicl._util.files import read_json
+    from zicl.retrieve.builder import FOLDER, MANIFEST
 
     note = corpus.path / FOLDER / MANIFEST
     return {"corpus": corpus.manifest, "index": read_json(note) if note.is_file() else None}

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl._offline import go_offline
-from zicl._threads import use_threads
+from zicl._util.offline import go_offline
+from zicl._util.threads import use_threads
 from zicl.cli._options import OfflineOption
 from zicl.cli._parse import parse_names
 from zicl.cli._remote import RemoteChoice
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl._progress import Report
-    from zicl.evaluate.experiment import Experiment
-    from zicl.evaluate.world import World
+    from zicl._util.progress import Report
+    from zicl.lab.evaluate.context import World
+    from zicl.lab.evaluate.experiment import Experiment
 
 _SUFFIXES = (".jsonl", ".csv", ".parquet", ".jsonl.gz", ".csv.gz", ".jsonl.zst")
 
@@ -99,13 +99,13 @@ class ExperimentChoice(DataChoice):
 
     def read(self) -> Experiment:
         """The experiment, checked; nothing is loaded."""
-        from zicl.evaluate.experiment import read_experiment
+        from zicl.lab.evaluate.experiment import read_experiment
 
         return self.placed(read_experiment(self.experiment, self.given()), self.experiment)
 
     def world(self, report: Report) -> World:
         """The experiment with its examples read."""
-        from zicl.evaluate.world import World
+        from zicl.lab.evaluate.context import World
 
         experiment = self.read()
         self.begin()
@@ -114,7 +114,7 @@ class ExperimentChoice(DataChoice):
 
     def plan(self, report: Report) -> World:
         """The same where others compute: a model behind a server is not asked from here."""
-        from zicl.evaluate.world import World
+        from zicl.lab.evaluate.context import World
 
         experiment = self.read()
         self.begin()

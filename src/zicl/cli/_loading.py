@@ -28,7 +28,7 @@ class LoadingChoice(RemoteChoice):
 
     def loading(self) -> dict[str, str]:
         """The settings that were given, by the names they have in ``scoring``; wrong values are errors."""
-        from zicl.lm.placement import Placement
+        from zicl.lm.devices import Placement
 
         given: dict[str, str | None] = {name: getattr(self, name) for name in LOADING}
         found = {name: value for name, value in given.items() if value is not None}
@@ -47,7 +47,7 @@ class LoadingChoice(RemoteChoice):
 
     def check_loading(self, spec: str) -> None:
         """A model behind a server takes none of these options."""
-        from zicl.lm.http.address import is_remote
+        from zicl.lm.remote.address import is_remote
 
         if is_remote(spec) and self.loading():
             raise UsageError(

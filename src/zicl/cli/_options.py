@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from zicl._offline import go_offline
-from zicl._progress import Report, silent
+from zicl._util.offline import go_offline
+from zicl._util.progress import Report, silent
 from zicl.cli._loading import LoadingChoice
 from zicl.cli._parse import parse_labels, parse_table, parse_template
 from zicl.cli._remote import REMOTE
 from zicl.exceptions import ModelError, UsageError
 
 if TYPE_CHECKING:
-    from zicl.classify import ZICLClassifier
+    from zicl.apps.distill.classifier import DistilledClassifier
+    from zicl.classifier import ZICLClassifier
     from zicl.config import Retrieval
-    from zicl.distill.classifier import DistilledClassifier
     from zicl.lm.base import LanguageModel
 
 CorpusOption = Annotated[Path | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")]
@@ -118,7 +118,7 @@ class Choice(LoadingChoice):
 
         ``texts`` are those to fit on where --fit names none; ``columns`` those of the file it names.
         """
-        from zicl.classify import ZICLClassifier
+        from zicl.classifier import ZICLClassifier
 
         found = self.any_classifier(texts, report, columns)
         if not isinstance(found, ZICLClassifier):
@@ -146,7 +146,7 @@ class Choice(LoadingChoice):
                     f"--with brings its own settings, but --{', --'.join(given)} was given too",
                     hint="leave them out, or leave out --with",
                 )
-            from zicl.artefact import load
+            from zicl.persistence import load
 
             return load(self.saved, index=self.corpus, lm=self._saved_lm(self.saved), offline=self.offline)
         classifier = self._new()
@@ -163,8 +163,8 @@ class Choice(LoadingChoice):
             return self.language_model(self.lm, offline=self.offline)
         if not any(getattr(self, name) not in (None, False) for name in REMOTE):
             return None
-        from zicl._files import read_json
-        from zicl._folder import CLASSIFIER
+        from zicl._util.files import read_json
+        from zicl.classifier_folder import CLASSIFIER
 
         if not (saved / CLASSIFIER).is_file():
             # What loads it says so.
@@ -195,12 +195,12 @@ class Choice(LoadingChoice):
     def _fit_texts(self, texts: Callable[[], Sequence[str]] | None, columns: Mapping[str, Any]) -> Sequence[str] | None:
         if self.fit is None:
             return None if texts is None else texts()
-        from zicl.rows import read_rows
+        from zicl.inputs.rows import read_rows
 
         return [row.text for row in read_rows(self.fit, **columns)]
 
     def _new(self) -> ZICLClassifier:
-        from zicl.classify import ZICLClassifier
+        from zicl.classifier import ZICLClassifier
         from zicl.config import get_method
         from zicl.lm.load import DEFAULT_LM
 
@@ -227,7 +227,7 @@ class Choice(LoadingChoice):
 
     def _check_remote(self, settings: Mapping[str, Any]) -> None:
         """A model behind a server is not loaded, however that is said."""
-        from zicl.lm.http.address import is_remote
+        from zicl.lm.remote.address import is_remote
 
         loading = {"device", "dtype", "batch_size"}
         given = sorted(settings["scoring"].model_fields_set & loading) if "scoring" in settings else []
@@ -243,7 +243,7 @@ class Choice(LoadingChoice):
         if self.saved is not None or self.labels is None or self.labels.isdecimal():
             return False
         from zicl.config import Labelling, Retrieval, get_method
-        from zicl.demos.synonyms import needs_search
+        from zicl.prompt.synonyms import needs_search
 
         preset, settings = get_method(self.method or "z-icl"), self._settings()
         retrieval = settings.get("retrieval", Retrieval()).over(preset.retrieval)
@@ -255,7 +255,7 @@ class Choice(LoadingChoice):
         """The settings that were given, by group; wrong names and values are errors."""
         from pydantic import ValidationError
 
-        from zicl._validation import readable
+        from zicl._util.validation import readable
         from zicl.config import GROUPS, get_method
 
         get_method(self.method or "z-icl")
@@ -297,13 +297,13 @@ class Choice(LoadingChoice):
 def _check_names(settings: dict[str, Any]) -> None:
     """The retriever and the template that were named are there."""
     if "retrieval" in settings and "method" in settings["retrieval"].model_fields_set:
-        from zicl._registry import did_you_mean
-        from zicl.retrieve.base import RETRIEVERS
+        from zicl._util.registry import did_you_mean
+        from zicl.retrieve.strategies.base import RETRIEVERS
 
         if (name := settings["retrieval"].method) not in RETRIEVERS.names():
             raise did_you_mean("retriever", name, RETRIEVERS.names())
     if "prompt" in settings and (template := settings["prompt"].template) != "auto":
-        from zicl.demos.template import Template, get_template
+        from zicl.prompt.template import Template, get_template
 
         _ = get_template(template) if isinstance(template, str) else Template(*template)
 

@@ -13,8 +13,8 @@ from zicl.cli._experiment import ExperimentChoice
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl.report.html.build import Browsing
-    from zicl.report.html.texts import Texts
+    from zicl.lab.report.html.build import Browsing
+    from zicl.lab.report.html.texts import Texts
 
 _SOURCES = ("experiment", "corpus", "data", "train", "data_dir", "task_file")
 
@@ -57,13 +57,13 @@ class PageChoice:
 
     def browsing(self) -> Browsing:
         """What the page may show."""
-        from zicl.report.html.build import Browsing
+        from zicl.lab.report.html.build import Browsing
 
         return Browsing(not self.no_texts, self.predictions)
 
     def texts(self, manifests: Sequence[dict[str, Any]]) -> Texts:
         """The texts of the tasks in the results, as far as the options say where they are."""
-        from zicl.report.html.texts import Texts, read_texts
+        from zicl.lab.report.html.texts import Texts, read_texts
 
         if not any(getattr(self, name) for name in _SOURCES):
             return Texts()
@@ -87,9 +87,9 @@ class PageChoice:
 
     def _known_tasks(self, manifests: Sequence[dict[str, Any]]) -> list[str]:
         """The tasks of the results that the tables of tasks have; others stay ids, which the page says."""
-        from zicl._files import read_toml
-        from zicl.evaluate.tasks import read_tasks
+        from zicl._util.files import read_toml
         from zicl.exceptions import ConfigError
+        from zicl.lab.evaluate.tasks import read_tasks
 
         files = [Path(self.task_file)] if self.task_file else []
         if self.experiment is not None and not files:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl.demos.labels import Labels
+    from zicl.prompt.labels import Labels
 
 
 def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
     """Labels from 'terrible,great' or a labels.toml, with --synonyms applied."""
-    from zicl.demos.labels import Labels
+    from zicl.prompt.labels import Labels
 
     labels = Labels.of(text if text.endswith(".toml") else [part.strip() for part in text.split(",")])
     given: dict[str, list[str]] = {}

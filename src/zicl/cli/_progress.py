@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from zicl._progress import Report, duration
+from zicl._util.progress import Report, duration
 
 # How long a log may say nothing, in seconds.
 _SILENCE = 60.0

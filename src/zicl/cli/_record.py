@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zicl.classify import ZICLClassifier
-    from zicl.distill.answer import Answer
-    from zicl.distill.classifier import DistilledClassifier
-    from zicl.results import Result
-    from zicl.rows import Row
+    from zicl.apps.distill.answer import Answer
+    from zicl.apps.distill.classifier import DistilledClassifier
+    from zicl.classifier import ZICLClassifier
+    from zicl.inputs.rows import Row
+    from zicl.score.results import Result
 
 
 def added_columns(classifier: ZICLClassifier | DistilledClassifier) -> list[str]:
     """The columns the output adds; those of a prompt and its scores only where there is a language model."""
-    from zicl.distill.classifier import DistilledClassifier
+    from zicl.apps.distill.classifier import DistilledClassifier
 
     names = classifier.labels_.names
     columns = ["predicted", "review", "probability", "margin", *(f"p:{name}" for name in names)]
@@ -32,7 +32,7 @@ def added_columns(classifier: ZICLClassifier | DistilledClassifier) -> list[str]
 
 def output_row(row: Row, result: Result | Answer, added: Sequence[str], review_below: float | None) -> dict[str, Any]:
     """A row of the output. One for a person to look at has no label, but all its probabilities."""
-    from zicl.results import Result
+    from zicl.score.results import Result
 
     review = result.margin < (review_below or 0.0)
     made = {

@@ -50,7 +50,7 @@ class RemoteChoice:
 
     def language_model(self, spec: str, *, offline: bool) -> str | LanguageModel:
         """The model at an address, opened as the options say; any other name as it is."""
-        from zicl.lm.http.address import is_remote
+        from zicl.lm.remote.address import is_remote
 
         # By identity: a limit of 0 is no limit left out.
         given = {name: value for name in REMOTE if (value := getattr(self, name)) is not None and value is not False}
@@ -63,9 +63,9 @@ class RemoteChoice:
             return spec
         from pydantic import ValidationError
 
-        from zicl._validation import readable
-        from zicl.lm.http.settings import RemoteSettings
+        from zicl._util.validation import readable
         from zicl.lm.load import load_lm
+        from zicl.lm.remote.settings import RemoteSettings
 
         allow = given.pop("allow_remote_text", False)
         try:

@@ -14,17 +14,17 @@ from zicl.cli._remote import REMOTE, RemoteChoice
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl._progress import Report
-    from zicl.classify import ZICLClassifier
-    from zicl.evaluate.experiment import Experiment
-    from zicl.evaluate.run import Compute
-    from zicl.evaluate.world import World
+    from zicl._util.progress import Report
+    from zicl.apps.cluster.connect import Cluster
+    from zicl.apps.cluster.paths import IndexPlace
+    from zicl.apps.cluster.pool import Pool
+    from zicl.classifier import ZICLClassifier
+    from zicl.lab.evaluate.context import World
+    from zicl.lab.evaluate.experiment import Experiment
+    from zicl.lab.evaluate.run import Compute
     from zicl.lm.base import LanguageModel
     from zicl.retrieve.index import Index
     from zicl.retrieve.search import Elsewhere
-    from zicl.spread.cluster import Cluster
-    from zicl.spread.paths import IndexPlace
-    from zicl.spread.pool import Pool
 
 OnOption = Annotated[
     str | None, typer.Option("--on", help="ray, or the address of a Ray cluster, to spread the work over its machines.")
@@ -42,7 +42,7 @@ ThreadsOption = Annotated[
 @contextmanager
 def cluster(on: str, workers: int | None, threads: int | None) -> Iterator[Cluster]:
     """The cluster that the options name."""
-    from zicl.spread.cluster import connected
+    from zicl.apps.cluster.connect import connected
 
     with connected(on, workers=workers, threads=threads) as found:
         told = f"{found.workers} worker{'s' if found.workers > 1 else ''}"
@@ -70,11 +70,11 @@ def check_cost(choice: RemoteChoice) -> None:
 @contextmanager
 def evaluating(choice: RemoteChoice, world: World, found: Cluster, searchers: int, report: Report) -> Iterator[Compute]:
     """Workers for an evaluation."""
-    from zicl.spread.crew import RayCrew
-    from zicl.spread.evaluate import EvaluationWorker, Spread
-    from zicl.spread.paths import IndexPlace, absolute
-    from zicl.spread.pool import Pool
-    from zicl.spread.worker import Conditions
+    from zicl.apps.cluster.evaluate import EvaluationWorker, Spread
+    from zicl.apps.cluster.paths import IndexPlace, absolute
+    from zicl.apps.cluster.pool import Pool
+    from zicl.apps.cluster.ray_workers import RayCrew
+    from zicl.apps.cluster.worker import Conditions
 
     # Opened here first: a corpus that is only a recipe is built now, where one sees it.
     index = world.index
@@ -90,12 +90,12 @@ def evaluating(choice: RemoteChoice, world: World, found: Cluster, searchers: in
 @contextmanager
 def classifying(choice: RemoteChoice, classifier: ZICLClassifier, found: Cluster, searchers: int) -> Iterator[Pool]:
     """Workers that label texts."""
-    from zicl.lm.http.address import is_remote
+    from zicl.apps.cluster.classify import ClassifyWorker, Packed
+    from zicl.apps.cluster.pool import Pool
+    from zicl.apps.cluster.ray_workers import RayCrew
+    from zicl.apps.cluster.worker import Conditions
+    from zicl.lm.remote.address import is_remote
     from zicl.retrieve.index import Index
-    from zicl.spread.classify import ClassifyWorker, Packed
-    from zicl.spread.crew import RayCrew
-    from zicl.spread.pool import Pool
-    from zicl.spread.worker import Conditions
 
     index, packed = classifier.index_, Packed.of(classifier)
     searched = _searched(index if isinstance(index, Index) else None, searchers)
@@ -112,14 +112,14 @@ def _searched(index: Index | None, count: int) -> Elsewhere | None:
         return None
     if index is None:
         raise UsageError("--searchers: no corpus is searched here", hint="leave it out")
-    from zicl.spread.search import searchers
+    from zicl.apps.cluster.search import searchers
 
     return searchers(index, count)
 
 
 def _options_of(choice: RemoteChoice) -> RemoteChoice:
     """The options for a server alone; a worker's connections are its own."""
-    from zicl.spread.paths import model_path
+    from zicl.apps.cluster.paths import model_path
 
     options = {name: getattr(choice, name) for name in REMOTE}
     return RemoteChoice(**{**options, "tokenizer": choice.tokenizer and model_path(choice.tokenizer)})
@@ -138,7 +138,7 @@ def _world(
     offline: bool,
 ) -> World:
     """Made on a worker."""
-    from zicl.evaluate.world import World
+    from zicl.lab.evaluate.context import World
 
     lm = choice.language_model(experiment.lm, offline=offline)
     index = None if place is None else place.open(searched, offline=offline)

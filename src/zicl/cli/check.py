@@ -15,7 +15,7 @@ from zicl.cli._progress import say
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl.check.score import Estimate, Score
+    from zicl.apps.check.score import Estimate, Score
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -42,10 +42,10 @@ def sample(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Lose labels filled in by hand.")] = False,
 ) -> None:
     """Draw rows to label by hand, spread over predicted labels and margins; the sheet hides both."""
-    from zicl.check.predictions import read_predictions
-    from zicl.check.sample import draw
-    from zicl.check.sheet import key_path, write_sheet
-    from zicl.output import note_path
+    from zicl.apps.check.predictions import read_predictions
+    from zicl.apps.check.sample import draw
+    from zicl.apps.check.sheet import key_path, write_sheet
+    from zicl.inputs.output import note_path
 
     if sheet.resolve() == output.resolve():
         raise UsageError(f"{sheet} is the output itself", hint="choose another file with -o")
@@ -69,8 +69,8 @@ def score_sheet(
     json_output: JsonOption = False,
 ) -> None:
     """Accuracy, precision, recall and confusions on all rows, and the margin that gives a wanted precision."""
-    from zicl.check.score import score
-    from zicl.check.sheet import read_sheet
+    from zicl.apps.check.score import score
+    from zicl.apps.check.sheet import read_sheet
 
     result = score(read_sheet(sheet), precision)
     if result.empty:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 import typer
 
-from zicl._threads import use_threads
+from zicl._util.threads import use_threads
 from zicl.cli._classified import Line, ending, table
 from zicl.cli._options import Choice, JsonOption
 from zicl.cli._progress import bars, pace, say
@@ -28,18 +28,18 @@ from zicl.cli._spread import (
 )
 from zicl.cli._takes import takes
 from zicl.exceptions import UsageError
-from zicl.pair import is_pair, plain
+from zicl.inputs.pair import is_pair, plain
 
 if TYPE_CHECKING:
-    from zicl._progress import Report
-    from zicl.classify import ZICLClassifier
-    from zicl.distill.answer import Answer
-    from zicl.distill.classifier import DistilledClassifier
-    from zicl.output import Output
-    from zicl.results import Result
-    from zicl.rows import Row
-    from zicl.spread.cluster import Cluster
-    from zicl.spread.pool import Pool
+    from zicl._util.progress import Report
+    from zicl.apps.cluster.connect import Cluster
+    from zicl.apps.cluster.pool import Pool
+    from zicl.apps.distill.answer import Answer
+    from zicl.apps.distill.classifier import DistilledClassifier
+    from zicl.classifier import ZICLClassifier
+    from zicl.inputs.output import Output
+    from zicl.inputs.rows import Row
+    from zicl.score.results import Result
 
 # Rows are scored and written in these groups, counted from the file's first row: a resumed run forms the same ones.
 # Without a language model they are larger: texts of one length are encoded together.
@@ -82,7 +82,7 @@ def classify(
     json_output: JsonOption = False,
 ) -> None:
     """Label texts; the most likely label, all probabilities, and what was least certain."""
-    from zicl.output import Output
+    from zicl.inputs.output import Output
 
     check_unused(on, workers=workers, searchers=searchers)
     columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
@@ -146,8 +146,8 @@ def _say_done(target: Output) -> Output:
 
 
 def _rows(texts: list[str] | None, file: str | None, text_column: str, columns: Mapping[str, Any]) -> list[Row]:
-    from zicl.rows import Row, read_rows
-    from zicl.texts import check_text
+    from zicl.inputs.rows import Row, read_rows
+    from zicl.inputs.texts import check_text
 
     if file is not None and texts:
         raise UsageError("texts and --file were both given", hint="give one of them")
@@ -171,7 +171,7 @@ def _rows(texts: list[str] | None, file: str | None, text_column: str, columns: 
 
 
 def _has_lm(classifier: ZICLClassifier | DistilledClassifier) -> TypeGuard[ZICLClassifier]:
-    from zicl.classify import ZICLClassifier
+    from zicl.classifier import ZICLClassifier
 
     return isinstance(classifier, ZICLClassifier)
 
@@ -205,7 +205,7 @@ def _check(
 
 def _check_options(classifier: ZICLClassifier | DistilledClassifier, rows: Sequence[Row], file: str | None) -> None:
     """Every row can choose from its own labels: found before the first row is scored, and by its number."""
-    from zicl.rows import row_name
+    from zicl.inputs.rows import row_name
 
     name = "standard input" if file in (None, "-") else Path(str(file)).name
     for number, row in enumerate(rows, start=1):
@@ -232,7 +232,7 @@ def _say_shown(classifier: ZICLClassifier) -> None:
 
 def _settings(classifier: ZICLClassifier | DistilledClassifier, review_below: float | None) -> dict[str, Any]:
     """What an output file's rows depend on."""
-    from zicl.artefact import depends_on
+    from zicl.persistence import depends_on
 
     own = depends_on(classifier) if _has_lm(classifier) else classifier.depends_on()
     return {**own, "review_below": review_below}
@@ -248,7 +248,7 @@ def _run(
     *,
     json_output: bool,
 ) -> Iterator[Line]:
-    from zicl.output import to_json
+    from zicl.inputs.output import to_json
 
     size = _CHUNK if _has_lm(classifier) else _CHUNK_DISTILLED
     starts = range(0, len(rows), size)
@@ -291,7 +291,7 @@ def _here(
 
 def _spread(pool: Pool, chunks: Sequence[Sequence[Row]]) -> Iterator[Sequence[Result | Answer]]:
     """The same, computed by workers."""
-    from zicl.spread.classify import classify_on
+    from zicl.apps.cluster.classify import classify_on
 
     return classify_on(pool, map(_asked, chunks))
 

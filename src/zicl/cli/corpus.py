@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zicl._offline import go_offline
-from zicl._threads import use_threads
+from zicl._util.offline import go_offline
+from zicl._util.threads import use_threads
 from zicl.cli import _corpus_change
 from zicl.cli._corpus_summary import about, by_domain, summary
 from zicl.cli._options import JsonOption, OfflineOption
@@ -18,13 +18,13 @@ from zicl.cli._progress import bars, say
 from zicl.cli._spread import OnOption, ThreadsOption, WorkersOption, check_unused, cluster
 
 if TYPE_CHECKING:
-    from zicl.corpus.build import BuildOptions
+    from zicl.apps.cluster.connect import Cluster
+    from zicl.corpus.builder import BuildOptions
     from zicl.corpus.paragraphs import SplitMany
     from zicl.corpus.sources import Source
     from zicl.corpus.store import Corpus
-    from zicl.retrieve.build import EmbedShards
+    from zicl.retrieve.builder import EmbedShards
     from zicl.retrieve.encoder import Encoder
-    from zicl.spread.cluster import Cluster
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -58,16 +58,16 @@ def build(
     offline: OfflineOption = False,
 ) -> None:
     """Build a corpus from raw text, and its index. A killed build goes on where it was."""
-    from zicl.corpus.build import BuildOptions, build_corpus
+    from zicl.corpus.builder import BuildOptions, build_corpus
     from zicl.corpus.sources import find_sources
-    from zicl.corpus.split import SPLITTERS
+    from zicl.corpus.splitter import SPLITTERS
 
     if offline:
         go_offline()
     SPLITTERS.get(splitter)
     wanted = None
     if kind != "none":
-        from zicl.retrieve.vectors import named
+        from zicl.retrieve.kinds import named
 
         wanted = named(kind)
     sources = find_sources(paths or [], by_domain(domain or []), kind=kind_of_file)
@@ -81,7 +81,7 @@ def build(
             split = None if found is None else _split_on(found, splitter, offline=offline)
             corpus = build_corpus(sources, output, options, overwrite=overwrite, split=split, report=report)
         if wanted is not None:
-            from zicl.retrieve.build import build_index
+            from zicl.retrieve.builder import build_index
             from zicl.retrieve.encoder import load_encoder
 
             report("loading the encoder", 0, None, encoder)
@@ -92,22 +92,22 @@ def build(
 
 
 def _split_on(found: Cluster, splitter: str, *, offline: bool) -> SplitMany:
-    from zicl.spread.split import split_on
+    from zicl.apps.cluster.split import split_on
 
     return split_on(found, splitter, offline=offline)
 
 
 def _embed_on(found: Cluster, corpus: Corpus, encoder: Encoder, *, offline: bool) -> EmbedShards:
-    from zicl.spread.embed import embed_on
+    from zicl.apps.cluster.embed import embed_on
 
     return embed_on(found, corpus, encoder, offline=offline)
 
 
 def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> Corpus | None:
     """The corpus of these sources whose text is finished and whose index is not, after an interruption."""
-    from zicl.corpus.build import BUILD_KEY, build_key
+    from zicl.corpus.builder import BUILD_KEY, build_key
     from zicl.corpus.store import MANIFEST, Corpus
-    from zicl.retrieve.build import FOLDER
+    from zicl.retrieve.builder import FOLDER
 
     key = output / BUILD_KEY
     if not (output / MANIFEST).is_file() or (output / FOLDER).is_dir() or not key.is_file():
@@ -134,7 +134,7 @@ def info(
     """What a corpus holds, and with which encoder it is indexed."""
     from zicl.corpus.files import check_files
     from zicl.corpus.store import Corpus
-    from zicl.retrieve.build import FOLDER
+    from zicl.retrieve.builder import FOLDER
 
     opened = Corpus.open(corpus, verify=verify or None)
     known = about(opened)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from zicl._offline import go_offline
+from zicl._util.offline import go_offline
 from zicl.cli._options import OfflineOption
 from zicl.cli._progress import bars, say
 
 if TYPE_CHECKING:
-    from zicl.results import Result
+    from zicl.score.results import Result
 
 _ASSETS = ("smollm2-135m", "all-minilm-l6-v2", "wordnet", "movie-reviews")
 
@@ -22,13 +22,13 @@ def demo(offline: OfflineOption = False) -> None:
         go_offline()
     say("zicl turns raw text and a list of labels into a classifier. No labelled example is used.")
     with bars() as report:
-        from zicl.catalog import find_asset
+        from zicl._util.catalog import find_asset
 
         for name in _ASSETS:
             find_asset(name, offline=offline, report=report)
         report("loading the libraries", 0, None)
-        from zicl.classify import ZICLClassifier
-        from zicl.examples import example_index, example_sentences
+        from zicl.apps.demo import example_index, example_sentences
+        from zicl.classifier import ZICLClassifier
 
         index = example_index(offline=offline, report=report)
         report("loading the language model", 0, None)
@@ -42,7 +42,7 @@ def demo(offline: OfflineOption = False) -> None:
     say("Why? The first one, explained:")
     from rich.console import Console
 
-    from zicl.explain import Explanation
+    from zicl.explanation import Explanation
 
     Console(highlight=False).print(Explanation(results[0]))
     say("For your own text:")

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl._files import check_own
-from zicl._folder import CLASSIFIER
+from zicl._util.files import check_own
+from zicl.classifier_folder import CLASSIFIER
 from zicl.cli._options import Choice, JsonOption
 from zicl.cli._progress import bars, pace, say
 from zicl.cli._takes import takes
 from zicl.exceptions import StorageError
 
 if TYPE_CHECKING:
-    from zicl._progress import Report
-    from zicl.distill.origin import Origin
+    from zicl._util.progress import Report
+    from zicl.apps.distill.origin import Origin
 
 
 @takes(Choice)
@@ -48,11 +48,11 @@ def distill(
     if output.exists() and not overwrite:
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
     check_own(output, CLASSIFIER, "saved classifier")
-    from zicl.rows import read_rows
+    from zicl.inputs.rows import read_rows
 
     rows = read_rows(file, text_column=text_column, id_column=id_column, pair_column=pair_column)
     texts = [row.text for row in rows]
-    from zicl.distill.run import distill_to, distinct_texts
+    from zicl.apps.distill.run import distill_to, distinct_texts
 
     distinct = len(distinct_texts(texts))
     asked = min(sample, distinct)
@@ -79,7 +79,7 @@ def distill(
 
 def _saying_pace(report: Report) -> Report:
     """The same report; how long the language model will take is also said, once, for those who see no bar."""
-    from zicl.distill.teacher import STAGE
+    from zicl.apps.distill.teacher import STAGE
 
     begun: list[float] = []
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from zicl._progress import duration
+from zicl._util.progress import duration
 from zicl.cli._experiment import ExperimentChoice
 from zicl.cli._loading import LoadingChoice
 from zicl.cli._options import JsonOption
@@ -20,8 +20,8 @@ from zicl.cli._takes import takes
 from zicl.exceptions import UsageError, ZICLError
 
 if TYPE_CHECKING:
-    from zicl.evaluate.plan import Shard
-    from zicl.evaluate.world import World
+    from zicl.lab.evaluate.context import World
+    from zicl.lab.evaluate.plan import Shard
 
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The results folder; a run in it is resumed.")]
 
@@ -54,8 +54,8 @@ def evaluate(
     json_output: JsonOption = False,
 ) -> None:
     """Run tasks × methods × inferences × seeds, and keep every score. A stopped run goes on where it was."""
-    from zicl.evaluate.plan import Shard
-    from zicl.evaluate.run import evaluate as run
+    from zicl.lab.evaluate.plan import Shard
+    from zicl.lab.evaluate.run import evaluate as run
 
     part = None if shard is None else Shard.parse(shard)
     check_unused(on, workers=workers, searchers=searchers)
@@ -87,10 +87,10 @@ def evaluate(
 
 
 def _dry_run(world: World, output: Path, part: Shard | None) -> dict[str, Any]:
-    from zicl.evaluate.cost import estimate
-    from zicl.evaluate.manifest import manifest
-    from zicl.evaluate.run import Runner
-    from zicl.evaluate.store import MANIFEST, Results, check_same
+    from zicl.lab.evaluate.cost import estimate
+    from zicl.lab.evaluate.manifest import manifest
+    from zicl.lab.evaluate.run import Runner
+    from zicl.lab.evaluate.store import MANIFEST, Results, check_same
 
     done: set[tuple[str, str]] = set()
     if (output / MANIFEST).is_file():
@@ -129,9 +129,9 @@ def verify(
     json_output: JsonOption = False,
 ) -> None:
     """Score a random sample of stored rows again; exit code 1 if one does not come out as it was stored."""
-    from zicl.evaluate.manifest import fingerprint
-    from zicl.evaluate.store import Results, differences
-    from zicl.evaluate.verify import verify as run
+    from zicl.lab.evaluate.manifest import fingerprint
+    from zicl.lab.evaluate.store import Results, differences
+    from zicl.lab.evaluate.verify import verify as run
 
     stored = Results.open(results)
     with bars() as report:
@@ -159,7 +159,7 @@ def merge(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write, with one file of rows.")],
 ) -> None:
     """Put the parts of a sharded run, or a run and its extension, into one folder."""
-    from zicl.evaluate.merge import merge as run
+    from zicl.lab.evaluate.merge import merge as run
 
     merged = run(results, output)
     state = "complete" if merged.manifest["complete"] else "not complete: some rows of the plan are missing"

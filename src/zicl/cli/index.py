@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl._offline import go_offline
+from zicl._util.offline import go_offline
 from zicl.cli._options import JsonOption, OfflineOption
 from zicl.cli._progress import bars, say
 
@@ -42,7 +42,7 @@ def build(
     auto: flat (exact) up to 1 million vectors, ivf-sq8 up to 4 million, ivf-pq beyond, whatever the machine.
     """
     from zicl.corpus.store import Corpus
-    from zicl.retrieve import vectors
+    from zicl.retrieve import kinds as vectors
 
     if offline:
         go_offline()
@@ -50,14 +50,14 @@ def build(
     wanted = vectors.named(kind)
     chosen = vectors.choose(wanted, opened.manifest["indexed"])
     if keep_vectors:
-        from zicl.retrieve.change import change_kind
+        from zicl.retrieve.update import change_kind
 
         with bars() as report:
             encoder = change_kind(corpus, wanted, offline=offline, report=report).manifest["encoder"]["name"]
         say(f"{corpus}: {opened.manifest['indexed']:,} vectors of {encoder}, {chosen}")
         return
     with bars() as report:
-        from zicl.retrieve.build import build_index
+        from zicl.retrieve.builder import build_index
         from zicl.retrieve.encoder import load_encoder
 
         report("loading the encoder", 0, None, encoder)

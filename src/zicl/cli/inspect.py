@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from zicl._offline import go_offline
+from zicl._util.offline import go_offline
 from zicl.cli._options import Choice, FitTextOption, JsonOption, OfflineOption, SeedOption
 from zicl.cli._progress import bars
 from zicl.cli._takes import takes
@@ -53,7 +53,7 @@ def prompt(
     json_output: JsonOption = False,
 ) -> None:
     """The exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
-    from zicl.texts import check_pair, check_text
+    from zicl.inputs.texts import check_pair, check_text
 
     columns = choice.fit_columns(text_column, pair_column)
     asked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
@@ -110,9 +110,9 @@ def retrieve(
         raise UsageError("no corpus was named", hint="--corpus reviews.zicl")
     if offline:
         go_offline()
-    from zicl.retrieve.base import RETRIEVERS, Query
+    from zicl.inputs.texts import check_text
     from zicl.retrieve.index import Index
-    from zicl.texts import check_text
+    from zicl.retrieve.strategies.base import RETRIEVERS, Query
 
     if k < 0:
         raise UsageError(f"--k is {k}; expected 0 or more")

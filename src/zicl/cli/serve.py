@@ -17,7 +17,7 @@ from zicl.cli._takes import takes
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl.classify import ZICLClassifier
+    from zicl.classifier import ZICLClassifier
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ def serve(
     choice = _placed(choice, place)
     columns = choice.fit_columns(text_column)
     _need_packages()
-    from zicl.serve.guard import Access
-    from zicl.serve.limits import Limits
-    from zicl.serve.run import check_free
-    from zicl.serve.run import serve as run
+    from zicl.apps.serve.guard import Access
+    from zicl.apps.serve.limits import Limits
+    from zicl.apps.serve.run import check_free
+    from zicl.apps.serve.run import serve as run
 
     access = Access(host, port, token)
     limits = Limits(max_body, max_texts, max_characters, max_labels, max_k, queue, deadline)

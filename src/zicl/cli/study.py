@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from zicl._progress import duration
+from zicl._util.progress import duration
 from zicl.cli._experiment import DataChoice
 from zicl.cli._loading import LoadingChoice
 from zicl.cli._options import JsonOption
@@ -19,12 +19,12 @@ from zicl.cli._takes import takes
 from zicl.exceptions import HeadsError, UsageError
 
 if TYPE_CHECKING:
-    from zicl._progress import Report
-    from zicl.evaluate.plan import Shard
+    from zicl._util.progress import Report
+    from zicl.lab.evaluate.plan import Shard
+    from zicl.lab.study.base import Study
+    from zicl.lab.study.context import Bench
+    from zicl.lab.study.run import Cost, Ran
     from zicl.lm.base import LanguageModel
-    from zicl.study.bench import Bench
-    from zicl.study.declare import Study
-    from zicl.study.run import Cost, Ran
 
 _FINDS = "heads"
 T = TypeVar("T")
@@ -52,8 +52,8 @@ class StudyChoice(LoadingChoice, DataChoice):
 
     def bench(self, folder: Path, report: Report, *, dry: bool) -> Bench:
         """What the studies run on; nothing is loaded yet."""
-        from zicl.study.bench import Bench
-        from zicl.study.settings import read_settings
+        from zicl.lab.study.context import Bench
+        from zicl.lab.study.settings import read_settings
 
         settings = read_settings(self.config, self.given())
         self.begin()
@@ -93,8 +93,8 @@ def study(
     json_output: JsonOption = False,
 ) -> None:
     """Run a study's experiments, draw its figures and say what was found. A stopped run goes on where it was."""
-    from zicl.evaluate.plan import Shard
-    from zicl.study.studies import get_studies
+    from zicl.lab.evaluate.plan import Shard
+    from zicl.lab.study.studies import get_studies
 
     studies, part = get_studies(name), None if shard is None else Shard.parse(shard)
     if find and name != _FINDS:
@@ -121,7 +121,7 @@ def study(
 
 
 def _run(studies: list[Study], bench: Bench, part: Shard | None) -> list[Ran]:
-    from zicl.study.run import run_study
+    from zicl.lab.study.run import run_study
 
     return _each(studies, lambda study: run_study(study, bench, shard=part))
 
@@ -149,7 +149,7 @@ def _show(answer: list[Ran], output: Path) -> None:
 
 
 def _dry_run(studies: list[Study], bench: Bench, part: Shard | None) -> list[Cost]:
-    from zicl.study.run import Costs
+    from zicl.lab.study.run import Costs
 
     counted = _each(studies, Costs(bench, part).of)
     return [cost for parts in counted for cost in parts]
@@ -168,8 +168,8 @@ def _show_costs(answer: list[Cost]) -> None:
 
 
 def _find(study: Study, bench: Bench) -> dict[str, Any]:
-    from zicl.study.bench import StudySetup
-    from zicl.study.heads.study import HeadOptions, draw_scores
+    from zicl.lab.study.context import StudySetup
+    from zicl.lab.study.heads import HeadOptions, draw_scores
 
     options = bench.settings.options(study)
     assert isinstance(options, HeadOptions)

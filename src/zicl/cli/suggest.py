@@ -14,7 +14,7 @@ from zicl.cli._progress import bars, say
 from zicl.cli._takes import takes
 
 if TYPE_CHECKING:
-    from zicl.suggest.run import Suggestion
+    from zicl.apps.suggest.run import Suggestion
 
 _NOTE = (
     "these are signs, not an accuracy; for that, label about a hundred rows by hand: "
@@ -36,11 +36,11 @@ def suggest(
     json_output: JsonOption = False,
 ) -> None:
     """Look at unlabelled texts, corpus and labels: signs of trouble, and the options that address them."""
-    from zicl.rows import read_rows
+    from zicl.inputs.rows import read_rows
 
     texts = [row.text for row in read_rows(file, text_column=text_column, pair_column=pair_column)]
     # Slow to import: a file that cannot be read is found before.
-    from zicl.suggest.run import suggest as find
+    from zicl.apps.suggest.run import suggest as find
 
     say(f"{len(texts):,} rows; at most {sample:,} different texts are looked at")
     say("signs are read off plain scores: no calibration, one inference and one draw of labels at a time")

@@ -12,7 +12,7 @@ from zicl.cli._options import JsonOption
 from zicl.cli._progress import say
 
 if TYPE_CHECKING:
-    from zicl.evaluate.tasks import Task
+    from zicl.lab.evaluate.tasks import Task
 
 # The columns a narrow terminal goes without, and how wide one must be to have them.
 _NEEDED = {"template": 90, "origin": 120}
@@ -27,7 +27,7 @@ def tasks(
     json_output: JsonOption = False,
 ) -> None:
     """The tasks the package knows: the paper's nine, with labels, synonyms and where their examples are."""
-    from zicl.evaluate.tasks import read_tasks
+    from zicl.lab.evaluate.tasks import read_tasks
 
     known = list({**read_tasks(), **(read_tasks(file) if file else {})}.values())
     if json_output:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from zicl._progress import Report, silent
-from zicl.corpus.build import BuildOptions, build_corpus
+from zicl._util.progress import Report, silent
+from zicl.corpus.builder import BuildOptions, build_corpus
 from zicl.corpus.dedup import Seen
 from zicl.corpus.rewrite import write_joined
 from zicl.corpus.sources import Source

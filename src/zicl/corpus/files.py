@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from zicl._files import file_hash
+from zicl._util.files import file_hash
 from zicl.exceptions import CorpusDamagedError
 
 # Below this size opening a corpus checks the hashes, above it only the sizes ("zicl corpus info --verify").

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from zicl import __version__
-from zicl._files import write_json
-from zicl._progress import Report
+from zicl._util.files import write_json
+from zicl._util.progress import Report
 from zicl.corpus.dedup import Seen
 from zicl.corpus.documents import same_text_hash
 from zicl.corpus.files import describe_files
@@ -23,7 +23,7 @@ from zicl.corpus.sources import Source
 from zicl.corpus.store import FORMAT, HASHES, MANIFEST, SCHEMA, SENTENCES, TEXTS, in_order, totals
 
 if TYPE_CHECKING:
-    from zicl.corpus.build import BuildOptions
+    from zicl.corpus.builder import BuildOptions
 
 
 def write_corpus(

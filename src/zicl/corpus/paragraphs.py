@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from zicl.corpus.split import Splitter
+from zicl.corpus.splitter import Splitter
 
 # Tidied blocks to the paragraphs of each, in their order; a block's paragraphs depend on nothing else.
 SplitMany = Callable[[Iterable[str]], Iterator[list[list[str]]]]

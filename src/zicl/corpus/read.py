@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from zicl.corpus.sources import Source
-from zicl.corpus.tables import table_rows
 from zicl.exceptions import DownloadError, ModelError, TextError
+from zicl.inputs.tables import table_rows
 
 END_OF_TEXT = "<|endoftext|>"
 _BREAK = re.compile(r"\n[^\S\n]*\n\s*|<\|endoftext\|>")

@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from zicl._files import locked, write_json
-from zicl._registry import did_you_mean
+from zicl._util.files import locked, write_json
+from zicl._util.registry import did_you_mean
 from zicl.corpus.store import MANIFEST, Corpus, read_manifest, totals
 from zicl.exceptions import EmptyCorpusError, UsageError
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from zicl import __version__
-from zicl._files import write_json
-from zicl._progress import Report, silent
+from zicl._util.files import write_json
+from zicl._util.progress import Report, silent
 from zicl.corpus.files import describe_files
 from zicl.corpus.store import FORMAT, HASHES, MANIFEST, SCHEMA, SENTENCES, TEXTS, Corpus, in_order, totals
 

@@ -7,7 +7,7 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._random import stable_hash
+from zicl._util.random import stable_hash
 
 _BITS = 2**64 - 1
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from zicl._files import write_json, writing
-from zicl._progress import Report
+from zicl._util.files import write_json, writing
+from zicl._util.progress import Report
 from zicl.corpus.documents import DocumentHashes
 from zicl.corpus.paragraphs import SplitMany, in_turn, tidy
 from zicl.corpus.read import Reader
 from zicl.corpus.sample import BottomSample
 from zicl.corpus.sources import Source
-from zicl.corpus.split import get_splitter
+from zicl.corpus.splitter import get_splitter
 from zicl.corpus.store import HASHES
 
 if TYPE_CHECKING:
-    from zicl.corpus.build import BuildOptions
+    from zicl.corpus.builder import BuildOptions
 
 _SHARD_SENTENCES, _SHARD_BLOCKS = 1 << 16, 50_000
 _SHARD = pa.schema({"text": pa.string(), "document": pa.int64(), "position": pa.int16(), "priority": pa.uint64()})

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zicl._files import read_json
-from zicl._registry import did_you_mean
+from zicl._util.files import read_json
+from zicl._util.registry import did_you_mean
 from zicl.corpus.documents import document_hash, same_text_hash
 from zicl.corpus.files import check_files
-from zicl.corpus.part import NO_STAND_INS, Part, StandIns
+from zicl.corpus.subset import NO_STAND_INS, Part, StandIns
 from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, StorageError, UsageError
 
 FORMAT = 1

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from zicl.lm.tree import Packed
+from zicl.lm.packing import Packed
 
 NAME = "zicl_tree"
 # Below these lengths more calls cost more than they save.

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl.demos.prompt import Prompt
-from zicl.demos.tokens import Tokenizer
+from zicl.prompt.builder import Prompt
+from zicl.prompt.tokens import Tokenizer
 
 # One array of float32 log-likelihoods for each branch of a prompt, one number a scored token.
 BranchScores = tuple[NDArray[np.float32], ...]

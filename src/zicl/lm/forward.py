@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from zicl.demos.prompt import Prompt
 from zicl.lm import attention
 from zicl.lm.base import BranchScores
-from zicl.lm.below import Below
-from zicl.lm.placement import entry
-from zicl.lm.tree import ROOT, Packed, chain
+from zicl.lm.devices import entry
+from zicl.lm.layer_cache import Below
+from zicl.lm.packing import ROOT, Packed, chain
+from zicl.prompt.builder import Prompt
 
 # What a prefix leaves behind for what follows: the cache of keys and values, and the last hidden state.
 Past = tuple[Any, torch.Tensor]

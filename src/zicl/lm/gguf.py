@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from zicl._files import file_hash, home, read_json, write_json, writing
-from zicl._progress import Report, silent
-from zicl._quiet import quiet
+from zicl._util.files import file_hash, home, read_json, write_json, writing
+from zicl._util.progress import Report, silent
+from zicl._util.quiet import quiet
 from zicl.exceptions import ModelError, ModelNotFoundError, first_line
 from zicl.lm.whole import whole
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from zicl.demos.prompt import Branch, Prompt
-from zicl.demos.tokens import Segment
 from zicl.exceptions import ModelError
 from zicl.lm.base import BranchScores, Progress
+from zicl.lm.batching import Limits, Room, out_of_memory, too_large
 from zicl.lm.forward import Forward, Past
-from zicl.lm.room import Limits, Room, out_of_memory, too_large
+from zicl.lm.packing import pack
 from zicl.lm.tokenizer import PlainTokenizer
-from zicl.lm.tree import pack
+from zicl.prompt.builder import Branch, Prompt
+from zicl.prompt.tokens import Segment
 
 _LOG = logging.getLogger("zicl")
 # A shared prefix is kept and reused from this many prompts on.

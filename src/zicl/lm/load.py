@@ -7,19 +7,19 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from zicl._files import file_hash
-from zicl._progress import Report, silent
-from zicl._quiet import quiet
-from zicl.catalog import catalog, find_asset
+from zicl._util.catalog import catalog, find_asset
+from zicl._util.files import file_hash
+from zicl._util.progress import Report, silent
+from zicl._util.quiet import quiet
 from zicl.exceptions import ModelError, ModelNotFoundError, OfflineError, first_line
 from zicl.lm.base import LanguageModel
+from zicl.lm.batching import out_of_memory, too_large
+from zicl.lm.devices import Placement, pick_device
 from zicl.lm.gguf import converted, read_note
 from zicl.lm.hf import HFLanguageModel
-from zicl.lm.http.address import is_remote
-from zicl.lm.http.settings import RemoteSettings
-from zicl.lm.pages import use_large_pages
-from zicl.lm.placement import Placement, pick_device
-from zicl.lm.room import out_of_memory, too_large
+from zicl.lm.huge_pages import use_large_pages
+from zicl.lm.remote.address import is_remote
+from zicl.lm.remote.settings import RemoteSettings
 from zicl.lm.tokenizer import PlainTokenizer
 from zicl.lm.whole import whole
 
@@ -46,7 +46,7 @@ def load_lm(
     if is_remote(spec):
         from functools import partial
 
-        from zicl.lm.http.open import open_remote
+        from zicl.lm.remote.open import open_remote
 
         return open_remote(spec, remote, offline=offline, load_tokenizer=partial(load_tokenizer, offline=offline))
     return load_local(spec, device=device, dtype=dtype, batch_size=batch_size, offline=offline, report=report)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._random import stable_hash
+from zicl._util.random import stable_hash
 
 Vector = NDArray[np.float32]
 

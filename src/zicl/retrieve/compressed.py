@@ -16,9 +16,9 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._files import writing
-from zicl._progress import Report, silent
-from zicl._random import rng
+from zicl._util.files import writing
+from zicl._util.progress import Report, silent
+from zicl._util.random import rng
 from zicl.exceptions import StorageError
 
 COMPRESSED = ("ivf-sq8", "ivf-pq")

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from zicl._quiet import quiet
-from zicl.catalog import find_asset
+from zicl._util.catalog import find_asset
+from zicl._util.quiet import quiet
 from zicl.exceptions import ModelNotFoundError, OfflineError, first_line
-from zicl.pair import plain
+from zicl.inputs.pair import plain
 
 Vectors = NDArray[np.float32]
 DEFAULT_ENCODER = "all-minilm-l6-v2"

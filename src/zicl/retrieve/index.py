@@ -10,15 +10,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._files import read_json
-from zicl._random import stable_hash
+from zicl._util.files import read_json
+from zicl._util.random import stable_hash
 from zicl.corpus.files import check_files
-from zicl.corpus.part import Part
 from zicl.corpus.store import Corpus, Sentence
+from zicl.corpus.subset import Part
 from zicl.exceptions import CorpusVersionError, EncoderMismatchError, IndexMissingError, StorageError
-from zicl.pair import plain
-from zicl.retrieve import search, vectors
-from zicl.retrieve.build import COMPRESSED_FORMAT, FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
+from zicl.inputs.pair import plain
+from zicl.retrieve import kinds as vectors
+from zicl.retrieve import search
+from zicl.retrieve.builder import COMPRESSED_FORMAT, FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
 from zicl.retrieve.effort import Effort
 from zicl.retrieve.encoder import Encoder, load_encoder
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl.retrieve import vectors
+from zicl.retrieve import kinds as vectors
 from zicl.retrieve.compressed import Compressed
 from zicl.retrieve.effort import Effort
 from zicl.retrieve.search import Selection, search

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zicl._registry import did_you_mean
-from zicl.corpus.part import Part
+from zicl._util.registry import did_you_mean
+from zicl.corpus.subset import Part
 from zicl.exceptions import ConfigError, EmptyCorpusError
 from zicl.retrieve.index import Index
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._files import read_json, storage_errors, write_json
-from zicl._progress import Report, silent
-from zicl._random import rng
+from zicl._util.files import read_json, storage_errors, write_json
+from zicl._util.progress import Report, silent
+from zicl._util.random import rng
 from zicl.exceptions import ConfigError, StorageError
-from zicl.retrieve import compressed, exact, vectors
-from zicl.retrieve.build import FOLDER, MANIFEST, VECTORS
+from zicl.retrieve import compressed, exact
+from zicl.retrieve import kinds as vectors
+from zicl.retrieve.builder import FOLDER, MANIFEST, VECTORS
 from zicl.retrieve.compressed import COMPRESSED, STORED
 from zicl.retrieve.index import FIRST_FETCH, Index
 from zicl.retrieve.measure import RECALL_AT, Measured, Questions, measure

@@ -1,0 +1,80 @@
+"""Which rows of an output to label by hand: spread over predicted labels and margins, each with its weight."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from zicl._util.random import stable_hash
+from zicl.apps.check.predictions import Prediction
+from zicl.apps.check.sheet import Sheet, SheetRow
+from zicl.exceptions import UsageError
+
+_BANDS = 3
+_LEAST = 2
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Rows with one predicted label and similar margins, lowest band first."""
+
+    name: str
+    rows: tuple[Prediction, ...]
+
+
+def draw(predictions: Sequence[Prediction], labels: Sequence[str], rows: int = 100, seed: int = 0) -> Sheet:
+    """About ``rows`` rows to label, in an order that gives nothing away.
+
+    The strata are the predicted labels, cut into thirds by margin (fewer where there would be less than two
+    rows for each). Every stratum gives equally many rows, as far as it has them; a row's weight says how many
+    rows it stands for, so the weights sum to the number of predictions.
+    """
+    strata = stratify(predictions, seed, rows)
+    counts = allocate({stratum.name: len(stratum.rows) for stratum in strata}, rows)
+    drawn = []
+    for stratum in strata:
+        count = counts[stratum.name]
+        chosen = sorted(stratum.rows, key=lambda row: stable_hash(seed, row.id, "check"))[:count]
+        weight = len(stratum.rows) / count
+        drawn += [SheetRow(row, stratum.name, weight) for row in chosen]
+    drawn.sort(key=lambda row: stable_hash(seed, row.prediction.id, "order"))
+    return Sheet(tuple(labels), tuple(drawn))
+
+
+def stratify(predictions: Sequence[Prediction], seed: int, rows: int) -> list[Stratum]:
+    """The strata; as many margin bands a label as ``rows`` can fill with two rows each, at most three."""
+    by_label: dict[str, list[Prediction]] = defaultdict(list)
+    # Equal margins are common at 1.0: a hash decides between them, not the file's order.
+    for row in sorted(predictions, key=lambda row: (row.margin, stable_hash(seed, row.id, "band"))):
+        by_label[row.predicted].append(row)
+    if rows < len(by_label):
+        raise UsageError(
+            f"{rows} rows cannot stand for {len(by_label)} predicted labels", hint="ask for more with --rows"
+        )
+    bands = max(1, min(_BANDS, rows // (_LEAST * len(by_label))))
+    strata = []
+    for label in sorted(by_label):
+        members: dict[int, list[Prediction]] = defaultdict(list)
+        for rank, row in enumerate(by_label[label]):
+            members[rank * bands // len(by_label[label])].append(row)
+        strata += [Stratum(f"{label} {band + 1}/{bands}", tuple(found)) for band, found in sorted(members.items())]
+    return strata
+
+
+def allocate(sizes: Mapping[str, int], rows: int) -> dict[str, int]:
+    """Equal shares of ``rows``, none above its size; what is left over goes to the others, the largest first.
+
+    >>> allocate({"a": 2, "b": 50, "c": 60}, 11)
+    {'a': 2, 'b': 4, 'c': 5}
+    """
+    given = dict.fromkeys(sizes, 0)
+    left = min(rows, sum(sizes.values()))
+    while left:
+        unfilled = sorted((name for name in sizes if given[name] < sizes[name]), key=lambda name: -sizes[name])
+        share = max(1, left // len(unfilled))
+        for name in unfilled:
+            more = min(share, sizes[name] - given[name], left)
+            given[name] += more
+            left -= more
+    return given

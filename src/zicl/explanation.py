@@ -1,0 +1,162 @@
+"""An explanation that prints well in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from zicl.inputs.pair import halves, plain
+from zicl.score.results import LabelScore, Result, Shown, nearest_first
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a text got its label: its demonstrations, its prompt, and the score of every label."""
+
+    result: Result
+
+    @property
+    def label(self) -> str:
+        """The predicted label."""
+        return self.result.label
+
+    @property
+    def demonstrations(self) -> tuple[Shown, ...]:
+        """The pseudo-demonstrations, farthest first, as in the prompt."""
+        return self.result.prepared.demos
+
+    @property
+    def prompt(self) -> str:
+        """The prompt's text for the predicted label."""
+        best = [score.label for score in self.result.scores].index(self.label)
+        return self.result.prepared.prompt.text(best)
+
+    @property
+    def scores(self) -> tuple[LabelScore, ...]:
+        """The score of every label."""
+        return self.result.scores
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        prompt, (text, *second) = self.result.prepared.prompt, halves(self.result.text)
+        return {
+            "text": text,
+            **({"pair": second[0]} if second else {}),
+            "label": self.label,
+            "probabilities": self.result.probabilities,
+            "scores": {
+                s.label: {"log_likelihood": s.log_likelihood, "tokens": s.tokens, "value": s.value} for s in self.scores
+            },
+            "terms": {name: list(values) for name, values in self.result.terms.items()},
+            "probes": [list(row) for row in self.result.probes],
+            "demonstrations": [_demo_dict(demo) for demo in self.demonstrations],
+            "prompt": {
+                "prefix": prompt.prefix.text,
+                "stem": prompt.stem.text,
+                "branches": [{"given": b.given.text, "scored": b.scored.text} for b in prompt.branches],
+                "kept": prompt.kept,
+                "dropped": prompt.dropped,
+                "demos_cut": prompt.demos_cut,
+                "input_cut": prompt.input_cut,
+            },
+        }
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=100, force_terminal=False, color_system=None)
+        with console.capture() as capture:
+            console.print(self)
+        return capture.get()
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.markup import escape
+        from rich.table import Table
+        from rich.text import Text
+
+        yield Text.from_markup(f"[bold]{escape(plain(self.result.text))}[/]")
+        scores = Table("label", "probability", "log-likelihood", "tokens", box=None, header_style="dim")
+        for score in sorted(self.scores, key=lambda s: -s.value):
+            share = self.result.probabilities[score.label]
+            style = "bold" if score.label == self.label else ""
+            bar = f"{share:6.1%} {'█' * round(20 * share)}"
+            scores.add_row(escape(score.label), bar, f"{score.log_likelihood:.2f}", str(score.tokens), style=style)
+        yield scores
+        yield Text(self._notes(), style="dim")
+        if self.demonstrations:
+            demos = Table.grid(padding=(0, 2))
+            for number, demo in enumerate(nearest_first(self.demonstrations), start=1):
+                style = "" if demo.kept else "dim strike"
+                demos.add_row(
+                    Text(f"{number:>2}"),
+                    Text(demo.words, style="bold"),
+                    Text(demo.sentence.text),
+                    style=style,
+                )
+                demos.add_row("", "", Text(_origin(demo), style="dim"))
+            yield demos
+        yield Text("the end of the prompt, [scored] part by part:", style="dim")
+        prompt = self.result.prepared.prompt
+        for branch in prompt.branches[: len(self.scores)]:
+            yield Text(f"{(prompt.stem.text + branch.given.text).strip()}[{branch.scored.text}]")
+
+    def _notes(self) -> str:
+        prompt = self.result.prepared.prompt
+        near = all(demo.similarity is not None for demo in self.demonstrations)
+        order = "nearest first" if near else "in its order"
+        shown = f"{prompt.kept} demonstrations in the prompt, {order} below"
+        notes = [shown if self.demonstrations else "no demonstrations"]
+        if prompt.dropped:
+            notes.append(f"{prompt.dropped} farthest dropped to fit the token limit")
+        if prompt.demos_cut:
+            notes.append(f"{prompt.demos_cut} shortened")
+        if prompt.input_cut:
+            notes.append("the input was cut to its token limit")
+        return "; ".join(notes)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(s.label)}</td><td>{self.result.probabilities[s.label]:.1%}</td>"
+            f"<td>{s.log_likelihood:.2f}</td><td>{s.tokens}</td></tr>"
+            for s in sorted(self.scores, key=lambda s: -s.value)
+        )
+        demos = "".join(
+            f"<tr><td>{html.escape(d.sentence.text)}</td><td>{html.escape(d.words)}</td>"
+            f"<td>{html.escape(_origin(d))}</td><td>{'' if d.kept else 'dropped'}</td></tr>"
+            for d in nearest_first(self.demonstrations)
+        )
+        return (
+            f"<p><b>{html.escape(plain(self.result.text))}</b> → <b>{html.escape(self.label)}</b><br>"
+            f"{html.escape(self._notes())}</p>"
+            f"<table><tr><th>label</th><th>probability</th><th>log-likelihood</th><th>tokens</th></tr>{rows}</table>"
+            "<table><tr><th>pseudo-demonstration</th><th>shown as</th><th>found</th><th></th></tr>"
+            f"{demos}</table><pre>{html.escape(self.prompt)}</pre>"
+        )
+
+
+def _origin(demo: Shown) -> str:
+    """How a demonstration was found, in words."""
+    place = f"{demo.sentence.source} ({demo.sentence.domain}) #{demo.sentence.row}"
+    if demo.nearest is None:
+        return f"drawn at random, {place}"
+    if demo.nearest == demo.sentence:
+        return f"similarity {demo.similarity:.3f}, {place}"
+    adjacent = abs(demo.nearest.row - demo.sentence.row) == 1 and demo.nearest.document == demo.sentence.document
+    relation = "beside" if adjacent else "of the domain of"
+    return f"{place}, {relation} #{demo.nearest.row}, similarity {demo.similarity:.3f}: {demo.nearest.text}"
+
+
+def _demo_dict(demo: Shown) -> dict[str, Any]:
+    return {
+        "row": demo.sentence.row,
+        "text": demo.sentence.text,
+        "domain": demo.sentence.domain,
+        "source": demo.sentence.source,
+        "label": demo.label,
+        "words": demo.words,
+        "nearest": None if demo.nearest is None else {"row": demo.nearest.row, "text": demo.nearest.text},
+        "similarity": demo.similarity,
+        "kept": demo.kept,
+    }

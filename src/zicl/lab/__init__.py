@@ -1,0 +1,1 @@
+"""What a researcher needs: the paper's evaluation, studies and reports."""

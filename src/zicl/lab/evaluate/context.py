@@ -1,0 +1,237 @@
+"""All that an experiment runs on, loaded when it is first needed: examples, corpus, encoder, language model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl._util.files import read_json
+from zicl._util.progress import Report, silent
+from zicl._util.registry import did_you_mean
+from zicl.corpus.store import MANIFEST, Corpus
+from zicl.exceptions import ConfigError
+from zicl.inputs.pair import plain
+from zicl.lab.evaluate import controls
+from zicl.lab.evaluate.examples import Example, data_hash, read_examples, read_test, subsample
+from zicl.lab.evaluate.experiment import CorpusRecipe, Experiment
+from zicl.lab.evaluate.methods import Method
+from zicl.lab.evaluate.tasks import Task, get_task, read_tasks
+from zicl.lab.evaluate.training import TrainingIndex, check_enough
+from zicl.lm.base import LanguageModel
+from zicl.retrieve.clusters import Clusters, fit_clusters
+from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
+from zicl.retrieve.index import Index, Searchable
+
+if TYPE_CHECKING:
+    from zicl.lm.layer_cache import Below
+
+
+class World:
+    """The examples are read at once, so that a bad row is found before anything long begins; the rest is lazy."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        *,
+        lm: LanguageModel | None = None,
+        index: Index | None = None,
+        offline: bool = False,
+        report: Report = silent,
+    ) -> None:
+        self.experiment, self.offline, self.report = experiment, offline, report
+        self._lm, self._index = lm, index
+        own = read_tasks(Path(experiment.task_file)) if experiment.task_file else {}
+        self.tasks: dict[str, Task] = {name: get_task(name, own) for name in experiment.tasks}
+        self.methods = {name: experiment.method(name) for name in experiment.methods}
+        self.hashes: dict[str, str] = {}
+        self.counts: dict[str, Counter[str]] = {}
+        self.examples = {name: self._test(name) for name in experiment.tasks}
+        self.training = {name: self._train(name) for name in experiment.tasks} if self.needs("labelled") else {}
+        self._embedded: dict[str, NDArray[np.float32]] = {}
+        self._clusters: dict[tuple[str, int, int], Clusters] = {}
+        self._training_indexes: dict[str, TrainingIndex] = {}
+        self._parts: dict[tuple[float, tuple[str, ...], int], Searchable] = {}
+
+    def check(self) -> None:
+        """What a method needs of the tasks and the model is there: found before the first row."""
+        kinds = {method.kind for method in self.methods.values()}
+        if "cosine-descriptions" in kinds:
+            for name, task in self.tasks.items():
+                controls.descriptions(name, task.labels)
+        if "instruction" in kinds:
+            controls.chat_tokens(self.lm, "x")
+        for name, method in self.methods.items():
+            for domain in method.without:
+                if self.index is not None and domain not in self.index.corpus.domains:
+                    raise did_you_mean(f"domain in without of {name}:", domain, self.index.corpus.domains)
+            with self.silenced(method):
+                # A head that the model does not have is found now.
+                pass
+        counted = [name for name, task in self.tasks.items() if task.labels.counted]
+        open_to_options = ("prompt", "majority", "cosine-words")
+        closed = [n for n, m in self.methods.items() if m.kind not in open_to_options or m.labelled]
+        if counted and closed:
+            raise ConfigError(
+                f"examples of {', '.join(counted)} have options of their own, which {', '.join(closed)} cannot compare",
+                hint="leave these methods out, or the task",
+            )
+
+    def _test(self, name: str) -> list[Example]:
+        """The first so many of the task's stratified order: a larger number keeps them all."""
+        task = self.tasks[name]
+        examples = read_test(task, self.experiment.data.get(name))
+        self.hashes[name] = data_hash(examples)
+        self.counts[name] = Counter(example.label for example in examples)
+        return subsample(examples, min(self.experiment.examples, len(examples)), task.sample_seed)
+
+    def _train(self, name: str) -> list[Example]:
+        """A task's training examples; too few of them are found now, and not when they are to be shown."""
+        examples = read_examples(self.tasks[name], self.experiment.train.get(name), "train")
+        check_enough(name, examples, self._most_shown())
+        return examples
+
+    def _most_shown(self) -> int:
+        """The most training examples that a method shows at once."""
+        labelled = [method for method in self.methods.values() if method.labelled]
+        return max(self.experiment.k if method.kind == "logistic" else method.retrieval.k for method in labelled)
+
+    def needs(self, what: str) -> bool:
+        """Whether any method has this property."""
+        return any(getattr(method, what) for method in self.methods.values())
+
+    # -- what is loaded on first use ------------------------------------------------------------------
+
+    @cached_property
+    def lm(self) -> LanguageModel:
+        """The language model."""
+        if self._lm is not None:
+            return self._lm
+        from zicl.lm.load import load_lm
+
+        self.report("loading the language model", 0, None, self.experiment.lm)
+        scoring = self.experiment.scoring
+        return load_lm(
+            self.experiment.lm,
+            device=scoring.device,
+            dtype=scoring.dtype,
+            batch_size=scoring.batch_size,
+            offline=self.offline,
+            report=self.report,
+        )
+
+    @cached_property
+    def index(self) -> Index | None:
+        """The raw corpus; built first if there is a recipe and no folder."""
+        if self._index is not None:
+            return self._index
+        recipe = self.experiment.corpus
+        # Also where nothing is shown of it: its encoder is the one that all methods of an experiment use.
+        if recipe is None:
+            return None
+        if recipe.domains:
+            _build(recipe, self.report, offline=self.offline)
+        return Index.open(recipe.path, offline=self.offline)
+
+    def corpus(self, method: Method, seed: int) -> Searchable | None:
+        """What of the raw corpus a method reads under a seed."""
+        if not method.needs_corpus or self.index is None:
+            return None
+        if method.corpus_share == 1 and not method.without:
+            return self.index
+        key = method.corpus_share, method.without, seed if method.corpus_share < 1 else 0
+        if key not in self._parts:
+            from zicl.retrieve.subset import subset
+
+            self._parts[key] = subset(self.index, share=key[0], without=key[1], seed=key[2])
+        return self._parts[key]
+
+    @contextmanager
+    def silenced(self, method: Method) -> Iterator[None]:
+        """The language model without the attention heads that a method silences."""
+        if not self.needs("silenced"):
+            yield
+            return
+        from zicl.lm.heads import Head, silenced, transformers_model
+
+        heads = silenced(self.lm, [Head(*pair) for pair in method.silenced]) if method.silenced else nullcontext()
+        below = transformers_model(self.lm).forward.sharing(self._below) if self._below else nullcontext()
+        with heads, below:
+            yield
+
+    @cached_property
+    def _below(self) -> Below | None:
+        """The layers below all heads that any method silences."""
+        from zicl.lm.heads import layout
+        from zicl.lm.layer_cache import Below
+
+        lowest = min(layer for method in self.methods.values() for layer, _ in method.silenced)
+        return Below(layout(self.lm).blocks[:lowest]) if lowest else None
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The corpus' own encoder, else the default one."""
+        return self.index.encoder if self.index is not None else load_encoder(DEFAULT_ENCODER, offline=self.offline)
+
+    def embed(self, text: str) -> NDArray[np.float32]:
+        """A text's vector, encoded alone and once for all methods."""
+        if self.index is not None:
+            return self.index.embed(text)
+        if text not in self._embedded:
+            self._embedded[text] = self.encoder.encode([plain(text)])[0]
+        return self._embedded[text]
+
+    def clusters(self, task: str, share: int, seed: int) -> Clusters | None:
+        """The clusters of a task's test inputs that share demonstrations; labels play no part in them."""
+        if share == 1:
+            return None
+        key = task, share, seed
+        if key not in self._clusters:
+            texts = [example.text for example in self.examples[task]]
+            self._clusters[key] = fit_clusters(texts, self.embed, share, seed)
+        return self._clusters[key]
+
+    def training_index(self, task: str) -> TrainingIndex:
+        """A task's training examples, searchable."""
+        if task not in self._training_indexes:
+            self._training_indexes[task] = TrainingIndex(task, self.training[task], self.encoder, self.embed)
+        return self._training_indexes[task]
+
+
+def _build(recipe: CorpusRecipe, report: Report, *, offline: bool) -> None:
+    """Build the corpus of a recipe, text and index, where it is not there yet; a killed build goes on."""
+    from zicl.corpus.builder import BuildOptions, build_corpus
+    from zicl.corpus.sources import find_sources
+    from zicl.retrieve.builder import FOLDER, build_index
+
+    folder = Path(recipe.path)
+    if not (folder / MANIFEST).is_file():
+        sources = find_sources([], {name: [path] for name, path in recipe.domains.items()})
+        options = BuildOptions(recipe.max_paragraphs, recipe.seed, recipe.splitter)
+        build_corpus(sources, folder, options, report=report)
+    _check_built(recipe, Corpus.open(folder, verify=False), folder / FOLDER / MANIFEST)
+    if not (folder / FOLDER / MANIFEST).is_file():
+        build_index(Corpus.open(folder), load_encoder(recipe.encoder, offline=offline), report=report)
+
+
+def _check_built(recipe: CorpusRecipe, corpus: Corpus, index: Path) -> None:
+    """The corpus that is there is the one of the recipe: a change of it would otherwise change nothing."""
+    there = {**corpus.manifest["options"], "domains": sorted(corpus.domains)}
+    asked: dict[str, Any] = {name: getattr(recipe, name) for name in ("max_paragraphs", "seed", "splitter")}
+    asked["domains"] = sorted(recipe.domains)
+    if index.is_file():
+        # By its last part: a folder may be named from elsewhere.
+        there["encoder"], asked["encoder"] = read_json(index)["encoder"]["name"], recipe.encoder
+        there["encoder"], asked["encoder"] = (Path(each["encoder"]).name for each in (there, asked))
+    for name, value in asked.items():
+        if there[name] != value:
+            raise ConfigError(
+                f"the corpus {recipe.path} was built with {name} {there[name]!r}, and its recipe says {value!r}",
+                hint="give the corpus of this recipe another path, or remove the old one to have it built anew",
+            )

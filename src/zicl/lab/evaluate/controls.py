@@ -1,0 +1,93 @@
+"""What a sceptic asks for: ways that need no demonstrations, nearly free beside a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl.config import Retrieval
+from zicl.exceptions import ConfigError, LabelError
+from zicl.inputs.pair import plain
+from zicl.lab.evaluate.training import TrainingIndex
+from zicl.lm.base import LanguageModel
+from zicl.prompt.builder import Branch, Prompt
+from zicl.prompt.labels import Labels
+from zicl.prompt.tokens import EMPTY, Segment, cut, segment
+from zicl.retrieve.strategies.base import Query
+from zicl.score.factory import make_retriever
+
+Scores = NDArray[np.float64]
+Embed = Callable[[str], NDArray[np.float32]]
+
+
+def majority(counts: Mapping[str, int], labels: Labels) -> Scores:
+    """The log share of each label in the whole test set: what the paper's first row predicts from."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.array([counts.get(name, 0) for name in labels.names]) / sum(counts.values()))
+
+
+def cosine(texts: Sequence[str], phrases: Sequence[str], embed: Embed) -> Scores:
+    """The cosine of each text to each label's phrase."""
+    targets = np.stack([embed(phrase) for phrase in phrases])
+    return np.stack([targets @ embed(text) for text in texts]).astype(np.float64)
+
+
+def descriptions(task: str, labels: Labels) -> list[str]:
+    """The labels' descriptions, all of them."""
+    missing = [label.name for label in labels if not label.description]
+    if missing:
+        raise LabelError(
+            f"{task}: the labels {', '.join(missing)} have no description, which cosine-descriptions compares with",
+            hint="add description = … to the labels of the task, or leave the method out",
+        )
+    return [label.description for label in labels]
+
+
+def gold_rows(index: TrainingIndex, k: int, seed: int) -> list[int]:
+    """The k training examples that ICL-gold shows under this seed."""
+    found = make_retriever(Retrieval(method="random", k=k)).retrieve(index, Query("", seed), k)
+    return [item.row for item in found]
+
+
+def logistic(texts: Sequence[str], index: TrainingIndex, labels: Labels, k: int, seed: int, embed: Embed) -> Scores:
+    """Log-probabilities of a logistic regression on the embeddings of the same k gold examples as ICL-gold."""
+    from sklearn.linear_model import LogisticRegression
+
+    rows = gold_rows(index, k, seed)
+    gold = [index.examples[row].label for row in rows]
+    scores = np.full((len(texts), len(labels)), -np.inf)
+    if len(set(gold)) == 1:
+        scores[:, labels.names.index(gold[0])] = 0.0
+        return scores
+    shown = np.stack([embed(index.examples[row].text) for row in rows])
+    model = LogisticRegression(max_iter=1000).fit(shown, gold)
+    found = model.predict_log_proba(np.stack([embed(text) for text in texts]))
+    for column, name in enumerate(model.classes_):
+        scores[:, labels.names.index(str(name))] = found[:, column]
+    return scores
+
+
+def instruction(text: str, labels: Labels, lm: LanguageModel, limit: int) -> Prompt:
+    """A plain instruction through the model's own chat template; the label words are scored as its answer."""
+    text = plain(text)
+    shortened = cut(lm.tokenizer, text, limit)
+    words = ", ".join(labels.words)
+    asked = f"Which label fits this text best? Answer with one of: {words}.\n\nText: {shortened.text}"
+    opening = chat_tokens(lm, asked)
+    branches = tuple(Branch(EMPTY, segment(lm.tokenizer, word)) for word in labels.words)
+    cut_off = len(shortened) < len(lm.tokenizer.encode(text))
+    return Prompt(EMPTY, Segment(asked, opening), branches, input_cut=cut_off)
+
+
+def chat_tokens(lm: LanguageModel, asked: str) -> tuple[int, ...]:
+    """The tokens of one user turn, up to where the answer begins."""
+    chat = getattr(lm.tokenizer, "chat", None)
+    tokens = chat(asked) if chat is not None else None
+    if tokens is None:
+        raise ConfigError(
+            f"{lm.name} has no chat template, which the method 'instruction' needs",
+            hint="leave the method out, or use an instruct model",
+        )
+    return tuple(tokens)

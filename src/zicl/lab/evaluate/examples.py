@@ -1,0 +1,184 @@
+"""Labelled examples of a task: read from a file or a public data set, checked, and subsampled."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from zicl._util.random import rng, stable_hash
+from zicl.corpus.sources import detect_format
+from zicl.exceptions import DownloadError, ModelError, TextError
+from zicl.inputs.rows import check_distinct, read_options, read_records, row_name
+from zicl.inputs.texts import check_columns
+from zicl.lab.evaluate.tasks import Task
+
+Split = Literal["test", "train"]
+# Of a public data set with more rows than this, so many are drawn before they are read: millions fill the memory.
+_MOST = 100_000
+# Without one of these columns rows are named by their number; a column somebody chose has to be there.
+_OPTIONAL_IDS = ("", "id")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text with its gold label, and its own options if it has any."""
+
+    id: str
+    text: str
+    label: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Where a record's text, label and id stand, and what its label values mean."""
+
+    text: str
+    label: str
+    id: str
+    values: dict[str, str]
+    pair: str = ""
+    options: str = ""
+
+
+def read_examples(task: Task, source: str | Path | None = None, split: Split = "test") -> list[Example]:
+    """All examples of a split: of the file ``source``, else of the task's own file, else of its public data set.
+
+    ``source="hub"`` asks for the public data set. Rows without an id are named by their number, from 1 on.
+    """
+    source = source or getattr(task, split) or "hub"
+    if source == "hub":
+        where = f"{task.hub.id if task.hub else ''}, {split}"
+        return _checked(_hub_records(task, split), _hub_columns(task, split), where)
+    names = task.labels.names
+    columns = _Columns(
+        task.text_column,
+        task.label_column,
+        task.id_column,
+        task.values or dict(zip(names, names, strict=True)),
+        task.pair_column,
+        task.options_column,
+    )
+    return _checked(enumerate(_file_records(Path(source)), start=1), columns, str(source))
+
+
+def read_test(task: Task, source: str | Path | None = None) -> list[Example]:
+    """The examples a task is tested on: all, or ``task.sample`` of them.
+
+    Which ones depends on ``task.sample_seed`` alone, and the labels keep their shares: a deviation from the
+    paper, which says it samples uniformly.
+    """
+    examples = read_examples(task, source, "test")
+    return examples if len(examples) <= task.sample else subsample(examples, task.sample, task.sample_seed)
+
+
+def subsample(examples: Sequence[Example], n: int, seed: int) -> list[Example]:
+    """``n`` examples with the labels' shares kept; those for a smaller ``n`` are the first of those for a larger.
+
+    Inside a label the order is that of a seeded hash of the id, so it does not depend on the file's order. The
+    labels are then woven together: the r-th of c examples (r from 0 on) stands at (r + 1/2) / c.
+
+    >>> subsample([Example(str(n), "text", "ab"[n % 2]) for n in range(8)], 4, seed=0) == (
+    ...     subsample([Example(str(n), "text", "ab"[n % 2]) for n in reversed(range(8))], 8, seed=0)[:4])
+    True
+    """
+    by_label: dict[str, list[Example]] = defaultdict(list)
+    for example in sorted(examples, key=lambda example: stable_hash(seed, example.id, "subsample")):
+        by_label[example.label].append(example)
+    placed = [
+        ((rank + 0.5) / len(members), label, example)
+        for label, members in by_label.items()
+        for rank, example in enumerate(members)
+    ]
+    return [example for _, _, example in sorted(placed, key=lambda item: item[:2])[:n]]
+
+
+def data_hash(examples: Iterable[Example]) -> str:
+    """A hash of the examples' ids, texts and labels, whatever their order."""
+    ordered = sorted(examples, key=lambda example: example.id)
+    return f"{stable_hash(*(part for e in ordered for part in (e.id, e.text, e.label, *e.options))):032x}"
+
+
+def _file_records(path: Path) -> list[Any]:
+    if detect_format(path.name) == "txt":
+        raise TextError(f"{path}: a file of this kind holds no labels", hint="expected .csv, .jsonl or .parquet")
+    return read_records(str(path))
+
+
+def _hub_columns(task: Task, split: Split) -> _Columns:
+    if task.hub is None:
+        option = {"test": "--data", "train": "--train"}[split]
+        raise TextError(
+            f"the task {task.name} says nowhere where its {'training' if split == 'train' else 'test'} examples are",
+            hint=f"give a file: {split} = in the tasks file, or {option} {task.name}=FILE",
+        )
+    values = {str(value): name for value, name in zip(task.hub.values, task.labels.names, strict=True)}
+    # No column of that name: a public data set's rows go by their numbers, also where ids exist but repeat.
+    return _Columns(task.hub.text, task.hub.label, "", values)
+
+
+def _hub_records(task: Task, split: Split) -> Iterator[tuple[int, Any]]:
+    hub = task.hub
+    if hub is None:
+        return
+    try:
+        import datasets
+    except ImportError as error:
+        raise ModelError(
+            f"the examples of {task.name} are not in a file, and reading Hugging Face data sets needs an extra",
+            hint=f'pip install "zicl[data]", or give a file: [{task.name}] and {split} = "FILE" in a tasks file',
+        ) from error
+    try:
+        rows = datasets.load_dataset(hub.id, hub.config, split=getattr(hub, split))
+    except (OSError, ValueError) as error:
+        raise DownloadError(
+            f"the data set {hub.id} ({getattr(hub, split)}) could not be read: {error}",
+            hint=f'give a file instead: [{task.name}] and {split} = "FILE" in a tasks file',
+        ) from error
+    chosen: Iterable[int] = range(len(rows))
+    if len(rows) > _MOST:
+        chosen = sorted(rng(task.sample_seed, hub.id, split).choice(len(rows), _MOST, replace=False).tolist())
+    for number in chosen:
+        yield number + 1, rows[number]
+
+
+def _checked(records: Iterable[tuple[int, Any]], columns: _Columns, name: str) -> list[Example]:
+    examples = [_example(record, number, columns, row_name(name, number)) for number, record in records]
+    if not examples:
+        raise TextError(f"{name} holds no rows", hint="check the file")
+    check_distinct((example.id for example in examples), name)
+    return examples
+
+
+def _example(record: Any, number: int, columns: _Columns, where: str) -> Example:
+    if not isinstance(record, dict):
+        raise TextError(f"{where}: expected an object, found {type(record).__name__}")
+    wanted = {"text_column": columns.text, "label_column": columns.label}
+    others = {"id_column": columns.id, "pair_column": columns.pair, "options_column": columns.options}
+    wanted |= {setting: column for setting, column in others.items() if column not in _OPTIONAL_IDS}
+    for setting, column in wanted.items():
+        if column not in record:
+            raise TextError(
+                f"{where}: there is no column {column!r}",
+                hint=f"name it with {setting} in the tasks file; there are: {', '.join(map(str, record))}",
+            )
+    text = check_columns(record, columns.text, columns.pair, where)
+    options = read_options(record[columns.options], where) if columns.options else ()
+    value = record[columns.label]
+    # A whole number that went through a table with gaps comes back as 1.0.
+    key = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if key not in columns.values:
+        raise TextError(
+            f"{where}: the label {value!r} is none of the task's",
+            hint=f"expected one of: {', '.join(columns.values)}; or say with values = {{…}} which label it means",
+        )
+    label = columns.values[key]
+    if options and (len(set(options)) < len(options) or not int(label) <= len(options) <= len(columns.values)):
+        raise TextError(
+            f"{where}: {len(options)} options, of which the label is number {label}",
+            hint=f"expected different options, at most {len(columns.values)}, and the number of one of them",
+        )
+    return Example(str(record.get(columns.id, number)), text, label, options)

@@ -1,0 +1,169 @@
+"""What an evaluation runs, as strict configuration: TOML, or the same keys as options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+from zicl._util.files import read_toml
+from zicl._util.registry import did_you_mean
+from zicl._util.validation import readable
+from zicl.config import PromptSettings, Scoring
+from zicl.exceptions import ConfigError
+from zicl.lab.evaluate.methods import METHODS, Inference, Method, check_definitions, get_method
+from zicl.lab.evaluate.tasks import read_tasks, unknown_task
+
+PAPER_SEEDS = (100, 13, 21, 42, 87)
+PAPER_TASKS = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST5")
+PAPER_METHODS = ("majority", "no-demos", "random-inputs", "naive", "z-icl", "icl-gold", "icl-random")
+# Options are named after the keys, but for these.
+_OPTIONS = {"inferences": "--inference"}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CorpusRecipe(_Strict):
+    """Where the corpus is; with ``domains`` it is built there if it is not yet."""
+
+    path: str
+    domains: dict[str, str] = {}
+    max_paragraphs: int = Field(10_000_000, ge=1)
+    seed: int = 0
+    splitter: str = "sentencex"
+    encoder: str = "all-minilm-l6-v2"
+
+
+def _recipe(value: Any) -> Any:
+    return {"path": value} if isinstance(value, str) else value
+
+
+class Experiment(_Strict):
+    """Tasks × methods × inferences × seeds, and all that decides a row of the result."""
+
+    tasks: tuple[str, ...] = PAPER_TASKS
+    methods: tuple[str, ...] = PAPER_METHODS
+    inferences: tuple[Inference, ...] = ("channel", "direct")
+    templates: tuple[Literal["task", "none"], ...] = ("task",)
+    seeds: tuple[int, ...] | dict[Inference, tuple[int, ...]] = PAPER_SEEDS
+    examples: int = Field(2000, ge=1)
+    lm: str = "smollm2-135m"
+    corpus: Annotated[CorpusRecipe | None, BeforeValidator(_recipe)] = None
+    k: int = Field(16, ge=1)
+    prompt: PromptSettings = PromptSettings()
+    scoring: Scoring = Scoring()
+    batch: int = Field(32, ge=1)
+    define: dict[str, Method] = {}
+    task_file: str | None = None
+    data: dict[str, str] = {}
+    train: dict[str, str] = {}
+    notes: dict[str, str] = {}
+    covered: dict[str, bool] = {}
+
+    @field_validator("tasks", "methods", "inferences", "templates")
+    @classmethod
+    def _some_and_distinct(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value or len(set(value)) < len(value):
+            raise ValueError("name at least one, and each once")
+        return value
+
+    def model_post_init(self, context: Any) -> None:
+        """Names are checked before anything is loaded."""
+        check_definitions(self.define)
+        self._check_tasks_named()
+        self._check_seeds()
+        for name in self.methods:
+            get_method(name, self.define)
+        if self.define:
+            from zicl.retrieve.strategies.base import RETRIEVERS
+
+            for method in self.define.values():
+                if method.retrieval.method not in RETRIEVERS.names():
+                    raise did_you_mean("retriever", method.retrieval.method, RETRIEVERS.names())
+        if "inference" in self.scoring.model_fields_set:
+            raise ConfigError("scoring.inference is not set here", hint="name the inferences: inferences = ['direct']")
+        if "encoder" in self.scoring.model_fields_set:
+            raise ConfigError("scoring.encoder is not set here", hint="a method has it: [define.NAME], encoder = true")
+        if self.prompt.template != "auto":
+            raise ConfigError("prompt.template is not set here", hint="a task has its template; see templates")
+        if self.corpus is None and any(get_method(name, self.define).needs_corpus for name in self.methods):
+            needing = [name for name in self.methods if get_method(name, self.define).needs_corpus]
+            raise ConfigError(
+                f"no corpus was named, from which to take the demonstrations of: {', '.join(needing)}",
+                hint="--corpus reviews.zicl (zicl corpus build), or leave these methods out",
+            )
+
+    def _check_seeds(self) -> None:
+        unseeded = [n for n in self.inferences if isinstance(self.seeds, dict) and not self.seeds.get(n)]
+        if unseeded or not self.seeds:
+            raise ConfigError(f"no seeds for {', '.join(unseeded) or 'any inference'}", hint="seeds = [100, 13]")
+        every = self.seeds.values() if isinstance(self.seeds, dict) else [self.seeds]
+        if any(len(set(seeds)) < len(seeds) or not all(0 <= seed < 2**31 for seed in seeds) for seeds in every):
+            raise ConfigError("seeds are whole numbers from 0 to 2147483647, each once", hint="seeds = [100, 13]")
+
+    def _check_tasks_named(self) -> None:
+        """A file for a task that is not there would leave the task to other data without a word."""
+        own = read_tasks(Path(self.task_file)) if self.task_file else {}
+        known = {*self.tasks, *read_tasks(), *own}
+        for name in (*self.data, *self.train, *self.notes, *self.covered):
+            if name not in known:
+                raise unknown_task(name, known)
+
+    def seeds_of(self, inference: str) -> tuple[int, ...]:
+        """The seeds of an inference; a control without one gets all of them."""
+        if not isinstance(self.seeds, dict):
+            return self.seeds
+        if inference in self.seeds:
+            return self.seeds[inference]
+        return tuple(dict.fromkeys(seed for seeds in self.seeds.values() for seed in seeds))
+
+    def method(self, name: str) -> Method:
+        """A method by name, with the experiment's k."""
+        found = get_method(name, self.define)
+        if found.retrieval.k and (name in METHODS or "k" not in found.retrieval.model_fields_set):
+            return found.model_copy(update={"retrieval": found.retrieval.model_copy(update={"k": self.k})})
+        return found
+
+
+def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment:
+    """The experiment of a TOML file, with options over it. Paths in the file are relative to it."""
+    table: dict[str, Any] = {}
+    if path is not None:
+        missing, form = "zicl evaluate --help shows how to do without one", "docs/EVALUATION.md shows its keys"
+        table = read_toml(path, ConfigError, missing=missing, form=form)
+        resolve_paths(table, path.parent)
+    for name, value in options.items():
+        before = table.get(name, {})
+        if not isinstance(value, dict):
+            table[name] = value
+        elif isinstance(before, dict):
+            # What should be a table in the file and is none stays, and is refused below.
+            table[name] = {**before, **value}
+    if isinstance(table.get("task_file"), str) and table["task_file"] and "tasks" not in table:
+        table["tasks"] = list(read_tasks(Path(table["task_file"])))
+    try:
+        return Experiment(**table)
+    except ValidationError as error:
+        names = {name: _OPTIONS.get(name, f"--{name.replace('_', '-')}") for name in options}
+        raise readable(error, Experiment, f"{path}: " if path else "", names) from error
+
+
+def resolve_paths(table: dict[str, Any], folder: Path) -> None:
+    """Make the paths of a table count from a folder: that of the file it stands in."""
+
+    def resolved(value: str) -> str:
+        return str(folder / value)
+
+    corpus = _recipe(table.get("corpus"))
+    if isinstance(corpus, dict) and isinstance(corpus.get("path"), str):
+        table["corpus"] = {**corpus, "path": resolved(corpus["path"])}
+    if isinstance(table.get("task_file"), str):
+        table["task_file"] = resolved(table["task_file"])
+    for name in ("data", "train"):
+        if isinstance(table.get(name), dict):
+            placed = {task: resolved(str(value)) for task, value in table[name].items() if value != "hub"}
+            table[name] = {**table[name], **placed}

@@ -1,0 +1,186 @@
+"""Every method of the comparison as a small frozen configuration; an experiment may define more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from zicl._util.registry import did_you_mean
+from zicl.config import METHODS as ZERO_SHOT
+from zicl.config import WITHOUT_DRAWS, Calibration, Dumped, Labelling, Retrieval
+from zicl.exceptions import ConfigError
+
+Inference = Literal["direct", "channel", "both"]
+Kind = Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"]
+
+
+class Method(Dumped):
+    """How demonstrations are found and labelled, or which control stands in their place.
+
+    ``demos`` says where they come from: the raw corpus, or the task's labelled training examples.
+    """
+
+    later = ("corpus_share", "without", "identical", "silenced")
+
+    title: str = ""
+    kind: Kind = "prompt"
+    demos: Literal["corpus", "train"] = "corpus"
+    labels: Literal["random", "gold"] = "random"
+    retrieval: Retrieval = Retrieval()
+    labelling: Labelling = Labelling(words="original")
+    # Batch calibration is fitted on all rows of a cell, and so by the report; the rows are those without it.
+    calibration: Calibration = Calibration()
+    # The encoder's opinion as one more term.
+    encoder: bool = False
+    # The inferences it is run with, where they are not the experiment's.
+    inferences: tuple[Inference, ...] = ()
+    # Of the corpus: a share of its paragraphs, drawn once a seed, and these domains not at all.
+    corpus_share: float = Field(1.0, gt=0, le=1)
+    without: tuple[str, ...] = ()
+    # The test input itself takes the place of one demonstration, under its own label or another.
+    identical: Literal["correct", "incorrect"] | None = None
+    # Attention heads, as (layer, head), that give nothing while it is scored.
+    silenced: tuple[tuple[int, int], ...] = ()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Method:
+        if self.labels == "gold" and self.demos == "corpus":
+            raise ValueError("gold labels need demos = 'train': raw text has no labels")
+        if self.labels == "gold" and self.labelling != Labelling(words="original"):
+            raise ValueError("gold labels are neither drawn nor shown as other words: leave out labelling")
+        if self.demos == "train" and self.retrieval.method in ("physical", "domain-random"):
+            raise ValueError("training examples have no neighbours or domains: use random, nearest or diverse")
+        if self.demos == "train" and (self.retrieval.share > 1 or self.labelling.source == "self"):
+            raise ValueError("shared demonstrations and the model's own labels are for raw text: demos = 'corpus'")
+        if self.silenced and self.labelling.source == "self":
+            raise ValueError("the model's own labels are remembered for the whole model: not with silenced heads")
+        if self.calibration.priors is not None:
+            raise ValueError("an experiment fits its priors: leave them out")
+        return self
+
+    @model_validator(mode="after")
+    def _has_what_is_changed(self) -> Method:
+        """An option of something the method has none of would change nothing, without a word."""
+        if (self.corpus_share < 1 or self.without) and not self.needs_corpus:
+            raise ValueError("corpus_share and without are of the raw corpus, which this method does not read")
+        shows = self.kind == "prompt" and self.retrieval.k > 0
+        if self.retrieval.order != "nearest-last" and (not shows or self.retrieval.method == "random"):
+            raise ValueError("retrieval.order is of demonstrations found by nearness, and this method has none")
+        if self.identical and not (shows and self.labels == "gold" and self.retrieval.method == "random"):
+            raise ValueError("identical is for demos = 'train', labels = 'gold', retrieval.method = 'random'")
+        if self.silenced and self.kind != "prompt":
+            raise ValueError("silenced heads are those of a prompt's scoring")
+        if len(set(self.silenced)) < len(self.silenced) or any(min(head) < 0 for head in self.silenced):
+            raise ValueError("silenced heads are pairs of layer and head, counted from 0, each once")
+        return self
+
+    @property
+    def control(self) -> bool:
+        """A way without demonstrations and without a causal prompt, for comparison."""
+        return self.kind not in ("prompt", "majority")
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it reads labelled training examples."""
+        return self.kind == "logistic" or (self.kind == "prompt" and self.demos == "train" and self.retrieval.k > 0)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether anything in it is drawn."""
+        if self.kind != "prompt":
+            return self.kind == "logistic"
+        labelling, retrieval = self.labelling, self.retrieval
+        fixed_labels = self.labels == "gold" or labelling.words == "none" or labelling.seed is not None
+        fixed_demos = retrieval.method in WITHOUT_DRAWS and retrieval.share == 1 and self.corpus_share == 1
+        fixed = fixed_labels and fixed_demos and retrieval.order != "shuffled"
+        return self.retrieval.k > 0 and (not fixed or self.calibration.method == "domain")
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether it reads the raw corpus."""
+        return self.kind == "prompt" and self.demos == "corpus" and self.retrieval.k > 0
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it asks the encoder."""
+        return (
+            (self.control and self.kind != "instruction")
+            or self.encoder
+            or (self.kind == "prompt" and self.retrieval.k > 0 and self.retrieval.method != "random")
+        )
+
+    @property
+    def needs_lm(self) -> bool:
+        """Whether it asks the language model."""
+        return self.kind in ("prompt", "instruction")
+
+
+def _icl(title: str, labels: Literal["random", "gold"], retriever: str) -> Method:
+    return Method(title=title, demos="train", labels=labels, retrieval=Retrieval(method=retriever))
+
+
+def _zero_shot(title: str, name: str) -> Method:
+    preset = ZERO_SHOT[name]
+    return Method(
+        title=title,
+        retrieval=preset.retrieval,
+        labelling=preset.labelling,
+        calibration=preset.calibration,
+        encoder=preset.scoring.encoder,
+    )
+
+
+METHODS: Mapping[str, Method] = {
+    "majority": Method(title="Majority", kind="majority"),
+    "no-demos": _zero_shot("No-demos", "no-demos"),
+    "random-inputs": _zero_shot("Random inputs", "random-inputs"),
+    "naive": _zero_shot("Naive Z-ICL", "naive"),
+    "z-icl": _zero_shot("Z-ICL", "z-icl"),
+    "z-icl+": _zero_shot("Z-ICL+", "z-icl+"),
+    "icl-gold": _icl("ICL-gold", "gold", "random"),
+    "icl-random": _icl("ICL-random", "random", "random"),
+    "nearest-icl-gold": _icl("Nearest ICL-gold", "gold", "nearest"),
+    "nearest-icl-random": _icl("Nearest ICL-random", "random", "nearest"),
+    "cosine-words": Method(title="Cosine to label words", kind="cosine-words"),
+    "cosine-descriptions": Method(title="Cosine to descriptions", kind="cosine-descriptions"),
+    "logistic": Method(title="Logistic regression, k gold", kind="logistic"),
+    "instruction": Method(title="Instruction", kind="instruction"),
+}
+
+
+def get_method(name: str, defined: Mapping[str, Method]) -> Method:
+    """A method by name: one the experiment defines, or one of the table."""
+    if name in defined:
+        return defined[name]
+    if name not in METHODS:
+        raise did_you_mean("method", name, {*METHODS, *defined})
+    return METHODS[name]
+
+
+def with_later(written: Mapping[str, Any]) -> dict[str, Any]:
+    """A method as a manifest has it, with a word for every option it leaves out: none is not the same as any."""
+    filled: dict[str, Any] = {**dict.fromkeys(Method.later, "the default"), **written}
+    for name, group in (("retrieval", Retrieval), ("labelling", Labelling)):
+        filled[name] = {**dict.fromkeys(group.later, "the default"), **(written.get(name) or {})}
+    return filled
+
+
+def check_name(kind: str, name: str) -> None:
+    """Names stand in keys and in names of files: nothing in them may part these."""
+    if not name or set(name) & set("/.\\ \t\n"):
+        raise ConfigError(
+            f"the {kind} {name!r} has a name with a slash, a dot or a blank", hint="use letters, digits, - and _"
+        )
+
+
+def check_definitions(defined: Mapping[str, Method]) -> None:
+    """A table's own name always means the same method."""
+    for name in defined:
+        check_name("method", name)
+    taken = sorted(set(defined) & set(METHODS))
+    if taken:
+        raise ConfigError(
+            f"the experiment defines {', '.join(taken)}, which zicl's own table has", hint="choose other names"
+        )

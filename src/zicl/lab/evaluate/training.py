@@ -1,0 +1,72 @@
+"""A task's labelled training examples as something that can be searched like a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl.corpus.documents import document_hash
+from zicl.corpus.store import Sentence
+from zicl.exceptions import ConfigError
+from zicl.inputs.pair import plain
+from zicl.lab.evaluate.examples import Example
+from zicl.retrieve.encoder import Encoder
+from zicl.retrieve.index import Hit
+
+
+class TrainingIndex:
+    """Whole training examples, a row and a document each: nothing is split, and nobody has a neighbour."""
+
+    def __init__(
+        self, task: str, examples: Sequence[Example], encoder: Encoder, embed: Callable[[str], NDArray[np.float32]]
+    ) -> None:
+        self.task, self.examples, self.encoder, self.embed = task, list(examples), encoder, embed
+        self.found: dict[Any, Any] = {}
+        self._hashes = [document_hash(example.text) for example in self.examples]
+
+    @cached_property
+    def vectors(self) -> NDArray[np.float32]:
+        """One unit vector an example, made on first use: random demonstrations need none."""
+        return self.encoder.encode([plain(example.text) for example in self.examples])
+
+    def nearest(self, text: str) -> Iterator[Hit]:
+        """Examples by falling similarity; equal ones in their order."""
+        similarities = self.vectors @ self.embed(text)
+        for row in np.argsort(-similarities, kind="stable").tolist():
+            yield Hit(row, float(similarities[row]))
+
+    def sentence(self, row: int) -> Sentence:
+        """An example as a sentence."""
+        return Sentence(row, self.examples[row].text.strip(), row, 0, self.task, self.examples[row].id)
+
+    def neighbour(self, row: int) -> int | None:
+        """None: examples are single."""
+        return None
+
+    def around(self, row: int, reach: int) -> list[int]:
+        """None: examples are single."""
+        return []
+
+    def documents_like(self, text: str) -> set[int]:
+        """Examples with this text."""
+        wanted = document_hash(text)
+        return {row for row, value in enumerate(self._hashes) if value == wanted}
+
+    def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
+        """All examples."""
+        return np.arange(len(self.examples))
+
+
+def check_enough(task: str, examples: Sequence[Example], k: int) -> None:
+    """A task has at least k training examples with texts of their own: no text is shown twice."""
+    distinct = len({" ".join(example.text.split()).casefold() for example in examples})
+    if distinct < k:
+        repeated = f", {distinct} of them with texts of their own" if distinct < len(examples) else ""
+        raise ConfigError(
+            f"the task {task} has {len(examples)} training examples{repeated}, and k = {k} of them are to be shown",
+            hint=f"name a file with more of them, --train {task}=FILE, or use a smaller --k",
+        )

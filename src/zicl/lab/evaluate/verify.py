@@ -1,0 +1,89 @@
+"""Published rows, scored again: a random sample of them must come out as it was stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zicl._util.progress import Report, silent
+from zicl._util.random import rng
+from zicl.exceptions import UsageError
+from zicl.lab.evaluate.context import World
+from zicl.lab.evaluate.plan import Cell
+from zicl.lab.evaluate.run import Runner
+from zicl.lab.evaluate.store import Results, Row
+from zicl.lm.remote.address import is_remote
+
+# What another batch size, thread count or machine may change; more where weights and states are half as precise, as
+# they may be behind a server.
+TOLERANCE = {"float32": 1e-4}
+_HALF = 0.25
+# What has to be as it was, and what may differ by rounding.
+_SAME = ("gold", "demos", "demo_words", "demo_labels", "kept", "input_cut", "prompt_hash", "identical")
+_SCORES = ("log_likelihoods", "values", "terms", "raw")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One row, stored and computed again; ``other`` names what else is not as it was."""
+
+    key: str
+    example: str
+    difference: float
+    allowed: float
+    other: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the row is what it says."""
+        return not self.other and self.difference < self.allowed
+
+
+def verify(
+    world: World, results: Results, *, sample: int = 20, seed: int = 0, report: Report = silent
+) -> list[Checked]:
+    """Score a random sample of rows again."""
+    rows = [row for row in results.table().to_pylist() if row["task"] in world.tasks and row["method"] in world.methods]
+    if not rows:
+        raise UsageError("no stored row belongs to this experiment", hint="give the experiment the rows were made with")
+    order = rng(seed, "verify").permutation(len(rows))[:sample]
+    runner, checked = Runner(world), []
+    for number, place in enumerate(sorted(order.tolist())):
+        report("scoring again", number, len(order))
+        checked.append(_check(runner, rows[place]))
+    report("scoring again", len(order), len(order))
+    return checked
+
+
+def _check(runner: Runner, row: Row) -> Checked:
+    cell = Cell(row["task"], row["method"], row["template"], row["inference"], row["seed"])
+    examples = [example for example in runner.world.examples[cell.task] if example.id == row["example"]]
+    if not examples:
+        raise UsageError(
+            f"{cell.key}: there is no example {row['example']!r} in the data at hand",
+            hint="give the same data, and at least as many examples",
+        )
+    again = runner.rows(cell, examples)[0]
+    experiment = runner.world.experiment
+    allowed = _HALF if is_remote(experiment.lm) else TOLERANCE.get(experiment.scoring.dtype, _HALF)
+    difference = max((_apart(row[name], again[name]) for name in _SCORES), default=0.0)
+    other = [name for name in _SAME if row[name] != again[name]]
+    compared = again["values"] or again["log_likelihoods"]
+    first, second = sorted(compared, reverse=True)[:2]
+    # Two labels within the rounding of each other may change places.
+    if row["predicted"] != again["predicted"] and first - second > 2 * allowed:
+        other.append("predicted")
+    return Checked(cell.key, row["example"], difference, allowed, tuple(other))
+
+
+def _apart(stored: Any, now: Any) -> float:
+    """The largest difference of two lists of scores, or of lists of them."""
+    if stored is None or now is None:
+        return 0.0 if stored is now else np.inf
+    one, two = np.ravel(stored), np.ravel(now)
+    if one.shape != two.shape:
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        return float(np.where(one == two, 0.0, np.abs(one - two)).max(initial=0.0))

@@ -1,0 +1,102 @@
+"""The methods that studies compare: a way to find sentences and the words their labels are shown as.
+
+The same configuration has the same name in every study, so that one study can use the rows of another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from zicl.config import Labelling, Retrieval
+from zicl.lab.evaluate.methods import METHODS, Method
+from zicl.lab.report.style import Style, styles
+
+RETRIEVALS = {
+    "nearest": "Nearest",
+    "diverse": "Diverse nearest",
+    "physical": "Physical neighbour",
+    "domain-random": "Domain random",
+}
+WORDS = {"original": "original labels", "random-words": "random words", "synonyms": "synonyms"}
+# Two of these have names in the table of methods already.
+_TABLE = {("nearest", "original"): "naive", ("physical", "synonyms"): "z-icl"}
+# Which method of the table each has its colour from.
+_LIKE = {"nearest": "naive", "diverse": "diverse", "physical": "z-icl", "domain-random": "domain-random"}
+# Hatch and marker of each with each kind of words, in the order of WORDS. Without colours too, circles are nearest
+# sentences, upright lines diverse and slanted ones physical neighbours; two of them look as in the table of methods.
+_HATCHES = {
+    "nearest": ("..", "oo", "OO"),
+    "diverse": ("--", "||", "++"),
+    "physical": ("\\\\", "xx", "//"),
+    "domain-random": ("", "*", "**"),
+}
+_MARKERS = {
+    "nearest": ("^", "v", "<"),
+    "diverse": ("s", "D", "P"),
+    "physical": ("h", "X", "o"),
+    "domain-random": (">", "*", "d"),
+}
+
+
+def arm_name(retrieval: str, words: str) -> str:
+    """The name of a way to find sentences with labels shown as ``words``.
+
+    >>> arm_name("physical", "synonyms"), arm_name("diverse", "synonyms")
+    ('z-icl', 'diverse-synonyms')
+    """
+    return _TABLE.get((retrieval, words), f"{retrieval}-{words}")
+
+
+def arm(retrieval: str, words: str) -> Method:
+    """The method itself."""
+    name = arm_name(retrieval, words)
+    if name in METHODS:
+        return METHODS[name]
+    return Method(
+        title=arm_title(retrieval, words),
+        retrieval=Retrieval(method=retrieval),
+        labelling=Labelling.model_validate({"words": words}),
+    )
+
+
+def arm_title(retrieval: str, words: str) -> str:
+    """What it is called where all are told apart by these two.
+
+    >>> arm_title("physical", "synonyms")
+    'Physical neighbour, synonyms'
+    """
+    return f"{RETRIEVALS[retrieval]}, {WORDS[words]}"
+
+
+def arm_look(retrieval: str, words: str) -> Style:
+    """The colour of the way to find sentences; hatch and marker of it and the words together."""
+    number = list(WORDS).index(words)
+    return replace(look(_LIKE[retrieval]), hatch=_HATCHES[retrieval][number], marker=_MARKERS[retrieval][number])
+
+
+def look(method: str) -> Style:
+    """How a method of the table looks, here as everywhere."""
+    return styles([method])[method]
+
+
+def changed(method: Method, title: str, **changes: Any) -> Method:
+    """A method with some of its settings changed; those of a group are given as a dictionary."""
+    groups = {name: value for name, value in changes.items() if isinstance(value, dict)}
+    update: dict[str, Any] = {**changes, "title": f"{method.title}, {title}"}
+    for name, values in groups.items():
+        # A copy and not a new one: what was set is told from what is a default, such as the experiment's k.
+        update[name] = getattr(method, name).model_copy(update=values)
+    made = method.model_copy(update=update)
+    # A copy is not checked: the same settings, made anew, are.
+    Method.model_validate(made.model_dump())
+    return made
+
+
+def suffix(number: float) -> str:
+    """A number as a part of a method's name.
+
+    >>> suffix(0.03), suffix(4096)
+    ('0_03', '4096')
+    """
+    return f"{number:g}".replace(".", "_")

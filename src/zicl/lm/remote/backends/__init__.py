@@ -1,0 +1,1 @@
+"""How a server gives log-likelihoods: one file a server."""

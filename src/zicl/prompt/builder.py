@@ -1,0 +1,247 @@
+"""A prompt is a tree: one prefix for all labels, then one branch a label.
+
+    direct    demonstrations · input line ─┬─ [label line of "great"]
+                                           └─ [label line of "terrible"]
+
+    channel   demonstrations ─┬─ label line of "great"    · [input line]
+                              └─ label line of "terrible" · [input line]
+
+What stands in brackets is scored, the rest is given. Everything that scores, scores this, and it is
+also what an explanation shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from zicl.exceptions import LabelError, PromptError
+from zicl.inputs.pair import halves, join
+from zicl.prompt.template import Template
+from zicl.prompt.tokens import EMPTY, Segment, Tokenizer, cut, segment
+
+Inference = Literal["direct", "channel"]
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """A sentence and the label words shown with it; without words it stands alone."""
+
+    text: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What one label adds to the prefix: a given part, then the scored part."""
+
+    given: Segment
+    scored: Segment
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Given and scored tokens together."""
+        return self.given.tokens + self.scored.tokens
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The tree. ``prefix`` holds the demonstrations, ``stem`` what else all branches share.
+
+    Behind the labels' branches stand those of ``probes`` inputs without content, as many each. ``shown`` are the
+    numbers of the demonstrations that were kept, in the order they stand, ``ends`` the place behind each in the prefix.
+    """
+
+    prefix: Segment
+    stem: Segment
+    branches: tuple[Branch, ...]
+    kept: int = 0
+    dropped: int = 0
+    demos_cut: int = 0
+    input_cut: bool = False
+    probes: int = 0
+    shown: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+
+    def text(self, branch: int) -> str:
+        """The whole text of one label's prompt."""
+        chosen = self.branches[branch]
+        return self.prefix.text + self.stem.text + chosen.given.text + chosen.scored.text
+
+    def tokens(self, branch: int) -> tuple[int, ...]:
+        """All tokens of one label's prompt."""
+        return self.prefix.tokens + self.stem.tokens + self.branches[branch].tokens
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many tokens a prompt's parts may have."""
+
+    per_demo: int = 256
+    all_demos: int = 1024
+    input: int = 256
+
+
+@dataclass(frozen=True)
+class PromptBuilder:
+    """Writes prompts for one tokenizer, template and inference."""
+
+    tokenizer: Tokenizer
+    template: Template
+    inference: Inference
+    limits: Limits = Limits()
+    context: int | None = None
+    bos: bool = False
+
+    def build(
+        self,
+        text: str,
+        demos: Sequence[Demonstration],
+        words: Sequence[str],
+        probes: Sequence[str] = (),
+        order: Sequence[int] | None = None,
+        keep: int | None = None,
+    ) -> Prompt:
+        """The prompt for ``text`` with ``demos`` (farthest first), and for it and each probe a branch a word.
+
+        ``order`` are the numbers of the demonstrations as they are to stand; number ``keep`` is never dropped.
+        """
+        start = self._start()
+        first = not demos
+        input_text, input_cut = self._shorten_input(text, words)
+        inputs = [input_text, *(self._shorten_input(probe, words)[0] for probe in probes)]
+        stem, branches = self._branches(inputs, words, first=first)
+        check_distinct(branches[: len(words)], words, self.inference)
+
+        blocks, demos_cut = self._demo_blocks(demos)
+        room = self.limits.all_demos
+        if self.context is not None:
+            room = min(room, self.context - len(start) - len(stem) - max(len(b.tokens) for b in branches))
+        shown = _drop_farthest(blocks, room, range(len(blocks)) if order is None else order, keep)
+        if demos and not shown:
+            # Without demonstrations the test input opens the prompt and has no separator before it.
+            stem, branches = self._branches(inputs, words, first=True)
+        prefix, ends = start, list[int]()
+        for place, number in enumerate(shown):
+            prefix = prefix + blocks[number][min(place, 1)]
+            ends.append(len(prefix))
+        cuts = len(blocks) - len(shown), demos_cut, input_cut
+        return Prompt(prefix, stem, branches, len(shown), *cuts, len(probes), tuple(shown), tuple(ends))
+
+    def _start(self) -> Segment:
+        if not self.bos:
+            return EMPTY
+        if self.tokenizer.bos is None:
+            raise PromptError(
+                f"{self.tokenizer.name} has no beginning-of-sequence token, but one was asked for",
+                hint='set bos to "auto" or "off"',
+            )
+        return Segment("", (self.tokenizer.bos,))
+
+    def _line(self, before: str, text: str) -> Segment:
+        return segment(self.tokenizer, before + text)
+
+    def _branches(
+        self, inputs: Sequence[str], words: Sequence[str], *, first: bool
+    ) -> tuple[Segment, tuple[Branch, ...]]:
+        before = "" if first else self.template.separator
+        joint = self.template.joint
+        if self.inference == "direct":
+            stems = [self._line(before, self.template.input_line(text)) for text in inputs]
+            lines = [self._line(joint, self.template.label_line(word)) for word in words]
+            if len(stems) == 1:
+                return stems[0], tuple(Branch(EMPTY, line) for line in lines)
+            return EMPTY, tuple(Branch(stem, line) for stem in stems for line in lines)
+        lines = [self._line(before, self.template.label_line(word)) for word in words]
+        scored = [self._line(joint, self.template.input_line(text)) for text in inputs]
+        return EMPTY, tuple(Branch(line, text) for text in scored for line in lines)
+
+    def _shorten_input(self, text: str, words: Sequence[str]) -> tuple[str, bool]:
+        limit = self.limits.input
+        if self.context is not None:
+            template = self._line(self.template.separator, self.template.input_line("x"))
+            labels = max(len(self._line(self.template.separator, self.template.label_line(w))) for w in words)
+            limit = min(limit, self.context - len(template) - labels - 1)
+        if limit < 1:
+            raise PromptError(
+                f"the label lines leave no room for the input in a context of {self.context} tokens",
+                hint="use shorter label words, or a model with a longer context",
+            )
+        return self._cut(text, limit)
+
+    def _cut(self, text: str, limit: int) -> tuple[str, bool]:
+        """A text of at most ``limit`` tokens, and whether it lost any; of a pair the longer half loses more."""
+        parts = halves(text)
+        lengths = [len(self.tokenizer.encode(part)) for part in parts]
+        if sum(lengths) <= limit:
+            return text, False
+        if len(parts) == 1:
+            return cut(self.tokenizer, text, limit).text, True
+        first = min(lengths[0], max(limit // 2, limit - lengths[1]))
+        kept = [cut(self.tokenizer, part, n).text for part, n in zip(parts, (first, limit - first), strict=True)]
+        return join(*kept), True
+
+    def _demo_blocks(self, demos: Sequence[Demonstration]) -> tuple[list[tuple[Segment, Segment]], int]:
+        """Each demonstration twice: as the first of the prompt, and following another."""
+        blocks, shortened = [], 0
+        for demo in demos:
+            block = (
+                self._demo("", demo.text, demo.words),
+                self._demo(self.template.separator, demo.text, demo.words),
+            )
+            if len(block[0]) > self.limits.per_demo:
+                block, shortened = self._cut_demo(demo), shortened + 1
+            blocks.append(block)
+        return blocks, shortened
+
+    def half_a_demo(self, text: str) -> str:
+        """A text cut to half the tokens of a demonstration: an answer that leaves room for what it answers."""
+        return self._cut(text, max(1, self.limits.per_demo // 2))[0]
+
+    def _cut_demo(self, demo: Demonstration) -> tuple[Segment, Segment]:
+        """Shorten the sentence, never the label line, until the demonstration has at most its limit."""
+        overhead = len(self._demo("", "x", demo.words)) - 1
+        limit = self.limits.per_demo - overhead
+        while limit > 0:
+            text, _ = self._cut(demo.text, limit)
+            block = self._demo("", text, demo.words)
+            if len(block) <= self.limits.per_demo:
+                return block, self._demo(self.template.separator, text, demo.words)
+            limit -= 1
+        raise PromptError(
+            f"the label line of {demo.words!r} alone exceeds {self.limits.per_demo} tokens a demonstration",
+            hint="raise the limit per demonstration, or use shorter label words",
+        )
+
+    def _demo(self, before: str, text: str, words: str) -> Segment:
+        input_line = self.template.input_line(text)
+        if not words:
+            return self._line(before, input_line)
+        label_line = self.template.label_line(words)
+        lines = (input_line, label_line) if self.inference == "direct" else (label_line, input_line)
+        return self._line(before, lines[0]) + self._line(self.template.joint, lines[1])
+
+
+def check_distinct(branches: Sequence[Branch], words: Sequence[str], inference: Inference) -> None:
+    """Two labels whose tokens are the same could never be told apart."""
+    seen: dict[tuple[int, ...], str] = {}
+    for branch, word in zip(branches, words, strict=True):
+        line = (branch.scored if inference == "direct" else branch.given).tokens
+        if line in seen:
+            raise LabelError(
+                f"the labels {seen[line]!r} and {word!r} are the same tokens to the model",
+                hint="give one of them other words (words = … in labels.toml)",
+            )
+        seen[line] = word
+
+
+def _drop_farthest(
+    blocks: Sequence[tuple[Segment, Segment]], room: int, order: Sequence[int], keep: int | None
+) -> list[int]:
+    """The nearest demonstrations, the last by number, that fit into ``room`` tokens together, as they stand."""
+    for start in range(len(blocks) + 1):
+        rest = [number for number in order if number >= start or number == keep]
+        if sum(len(blocks[number][min(place, 1)]) for place, number in enumerate(rest)) <= room:
+            return rest
+    return []

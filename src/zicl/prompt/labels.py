@@ -1,0 +1,199 @@
+"""Labels: their names, the words shown to the model, their synonyms and descriptions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from zicl._util.files import read_toml
+from zicl.exceptions import LabelError
+
+
+@dataclass(frozen=True)
+class Label:
+    """One class. ``words`` is what the model reads for it: the name, unless said otherwise."""
+
+    name: str
+    words: str = ""
+    synonyms: tuple[str, ...] = ()
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "synonyms", _listed(self.synonyms))
+        for value in (self.name, self.words, self.description, *self.synonyms):
+            if not isinstance(value, str):
+                raise LabelError(f"a label holds {value!r}, not text", hint='labels are text: "0" and "1", not 0 and 1')
+        object.__setattr__(self, "words", " ".join((self.words or self.name).split()))
+        object.__setattr__(self, "synonyms", tuple(" ".join(s.split()) for s in self.synonyms))
+        if not self.name.strip() or not self.words or not all(self.synonyms):
+            raise LabelError(
+                f"the label {self.name!r} has an empty name, words or synonym",
+                hint="give it at least a letter",
+            )
+        if "\0" in self.name + self.words + "".join(self.synonyms):
+            raise LabelError(f"the label {self.name!r} holds a NUL byte", hint="take it out")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Two or more distinct labels in the order given.
+
+    ``counted`` ones only number options that have other words for every text.
+
+    >>> labels = Labels.of(["terrible", "great"])
+    >>> labels.names, labels.with_synonyms({"great": ["good"]})["great"].synonyms
+    (('terrible', 'great'), ('good',))
+    """
+
+    items: tuple[Label, ...]
+    counted: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.items) < 2:
+            raise LabelError(
+                f"{len(self.items)} label{'' if len(self.items) == 1 else 's'} given; at least two are needed",
+                hint="name them all, e.g. --labels terrible,great",
+            )
+        for kind, values in (
+            ("name", self.names),
+            ("words", [label.words.casefold() for label in self.items]),
+        ):
+            twice = sorted({value for value in values if values.count(value) > 1})
+            if twice:
+                raise LabelError(
+                    f"two labels have the same {kind}: {', '.join(map(repr, twice))}",
+                    hint="every label needs a name and words of its own",
+                )
+
+    @classmethod
+    def of(cls, value: object) -> Labels:
+        """Labels from a list of names, a mapping name → synonyms, or the path of a labels.toml.
+
+        A number stands for that many options which are other words for every text: "1", "2" and so on.
+        """
+        if isinstance(value, Labels):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return cls(tuple(Label(str(number)) for number in range(1, value + 1)), counted=True)
+        if isinstance(value, Path) or (isinstance(value, str) and value.endswith(".toml")):
+            return read_labels(Path(value))
+        if isinstance(value, str):
+            raise LabelError(
+                f"labels is the text {value!r}",
+                hint='give a list, e.g. ["terrible", "great"], or a labels.toml',
+            )
+        if isinstance(value, Mapping):
+            return cls(tuple(Label(name, synonyms=synonyms) for name, synonyms in value.items()))
+        if hasattr(value, "tolist"):  # an array or a column
+            value = value.tolist()
+        if isinstance(value, Sequence):
+            return cls(tuple(item if isinstance(item, Label) else Label(item) for item in value))
+        raise LabelError(f"labels is {type(value).__name__}", hint='give a list, e.g. ["terrible", "great"]')
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, name: str) -> Label:
+        for label in self.items:
+            if label.name == name:
+                return label
+        raise LabelError(f"there is no label {name!r}", hint=f"there are: {', '.join(self.names)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names, in order."""
+        return tuple(label.name for label in self.items)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words shown to the model, in order."""
+        return tuple(label.words for label in self.items)
+
+    def among(self, options: Sequence[str], where: str = "a text") -> Labels:
+        """The labels one text has to choose from: some of these, or for counted ones the options' own words.
+
+        >>> Labels.of(3).among(["a cat", "a dog"]).words
+        ('a cat', 'a dog')
+        """
+        if not self.counted:
+            unknown = [name for name in options if name not in self.names]
+            if unknown:
+                raise LabelError(
+                    f"{where} has the option {unknown[0]!r}, which is no label",
+                    hint=f"the labels are: {', '.join(self.names)}",
+                )
+        if self.counted and len(options) > len(self):
+            raise LabelError(f"{where} has {len(options)} options, the labels count {len(self)}", hint="raise --labels")
+        if len(options) < 2:
+            raise LabelError(f"{where} has {len(options)} options", hint="give it at least two")
+        words = [" ".join(each.split()).casefold() if self.counted else each for each in options]
+        if twice := [option for option, word in zip(options, words, strict=True) if words.count(word) > 1]:
+            raise LabelError(f"{where} has the option {twice[0]!r} twice", hint="give each option once")
+        if not self.counted:
+            # In the labels' own order, whatever order the options are in.
+            return Labels(tuple(label for label in self.items if label.name in options))
+        items = (Label(str(number), words) for number, words in enumerate(options, start=1))
+        return Labels(tuple(items), counted=True)
+
+    def with_synonyms(self, synonyms: Mapping[str, str | Sequence[str]]) -> Labels:
+        """The same labels with synonyms given for some of them."""
+        for name in synonyms:
+            self[name]
+        items = (replace(x, synonyms=_listed(synonyms.get(x.name, x.synonyms))) for x in self.items)
+        return replace(self, items=tuple(items))
+
+    def to_toml(self) -> str:
+        """The labels as the text of a labels.toml."""
+        if self.counted:
+            return f"count = {len(self)}\n"
+        parts = []
+        for label in self.items:
+            parts.append("[[label]]")
+            parts.append(f"name = {_quoted(label.name)}")
+            parts.append(f"words = {_quoted(label.words)}")
+            parts.append(f"synonyms = [{', '.join(_quoted(word) for word in label.synonyms)}]")
+            parts.append(f"description = {_quoted(label.description)}\n")
+        return "\n".join(parts)
+
+
+def read_labels(path: Path) -> Labels:
+    """Labels from a labels.toml."""
+    table = read_toml(
+        path,
+        LabelError,
+        missing="draft one: zicl labels suggest terrible,great -o labels.toml",
+        form="see the output of zicl labels suggest for its form",
+    )
+    if set(table) == {"count"} and isinstance(table["count"], int):
+        return Labels.of(table["count"])
+    entries = table.get("label")
+    if set(table) != {"label"} or not isinstance(entries, list):
+        raise LabelError(f"{path}: expected [[label]] entries and nothing else, found {', '.join(table) or 'nothing'}")
+    return Labels(tuple(make_label(entry, f"{path}, label {n}") for n, entry in enumerate(entries, start=1)))
+
+
+def make_label(entry: Mapping[str, Any], where: str) -> Label:
+    """A label from a TOML table; ``where`` names it in an error."""
+    unknown = set(entry) - {"name", "words", "synonyms", "description"}
+    if unknown or "name" not in entry:
+        what = f"unknown keys {', '.join(sorted(unknown))}" if unknown else "no name"
+        raise LabelError(f"{where}: {what}", hint="keys are name, words, synonyms, description")
+    return Label(**entry)
+
+
+def _listed(value: str | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Iterable):
+        raise LabelError(f"synonyms are {value!r}", hint="expected words: one, or a list of them, which may be empty")
+    return tuple(value)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

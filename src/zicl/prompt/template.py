@@ -1,0 +1,79 @@
+"""How an input and a label are written: minimal templates and the paper's separators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zicl._util.registry import did_you_mean
+from zicl.exceptions import ConfigError
+from zicl.inputs.pair import halves, is_pair
+
+
+@dataclass(frozen=True)
+class Template:
+    """One line for the input, one for the label. A pair has two fields, ``{first}`` and ``{second}``.
+
+    ``joint`` stands between the two lines of an example, ``separator`` between examples. A line that is
+    not the first begins with these newlines as a part of its own tokens, and no line ends in white space,
+    so that the places where text and tokens are split agree.
+
+    >>> Template("Review: {input}", "Sentiment: {label}").input_line("A gem.")
+    'Review: A gem.'
+    """
+
+    input: str = "{input}"
+    label: str = "{label}"
+    joint: str = "\n"
+    separator: str = "\n\n\n"
+
+    def __post_init__(self) -> None:
+        for field, text in (("input", self.input), ("label", self.label)):
+            wanted = ("first", "second") if field == "input" and self.two_fields else (field,)
+            if any(text.count("{" + name + "}") != 1 for name in wanted):
+                names = " and ".join("{" + name + "}" for name in wanted)
+                raise ConfigError(
+                    f"the template's {field} line {text!r} must contain {names} exactly once",
+                    hint="for example: 'Review: {input}' and 'Sentiment: {label}'; a pair has {first} and {second}",
+                )
+            if text != text.strip():
+                raise ConfigError(
+                    f"the template's {field} line {text!r} begins or ends in white space",
+                    hint="a space at the joint would change the tokens of what follows: take it away",
+                )
+        for name, text in (("joint", self.joint), ("separator", self.separator)):
+            if not text or text.strip():
+                raise ConfigError(f"the template's {name} {text!r} must be white space, e.g. a newline")
+
+    @property
+    def two_fields(self) -> bool:
+        """Whether inputs are pairs."""
+        return "{first}" in self.input or "{second}" in self.input
+
+    def input_line(self, text: str) -> str:
+        """The input's line; for an empty text the template's own words."""
+        if not self.two_fields:
+            return self.input.replace("{input}", text).strip()
+        first, second = halves(text) if is_pair(text) else (text, text)
+        # Not one after the other: the first text may hold the second's field.
+        before, _, after = self.input.partition("{first}")
+        return (before.replace("{second}", second) + first + after.replace("{second}", second)).strip()
+
+    def label_line(self, words: str) -> str:
+        """The label's line."""
+        return self.label.replace("{label}", words)
+
+
+TEMPLATES = {
+    "review": Template("Review: {input}", "Sentiment: {label}"),
+    "text": Template("Text: {input}", "Category: {label}"),
+    "pair": Template("First: {first}\nSecond: {second}", "Relation: {label}"),
+    "choice": Template("Text: {input}", "Answer: {label}"),
+    "none": Template(),
+}
+
+
+def get_template(name: str) -> Template:
+    """A template by name."""
+    if name not in TEMPLATES:
+        raise did_you_mean("template", name, TEMPLATES)
+    return TEMPLATES[name]

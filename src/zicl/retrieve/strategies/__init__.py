@@ -1,0 +1,1 @@
+"""Retrieval strategies: one file each."""

@@ -1,0 +1,1 @@
+"""The method: experts, calibration, ensemble, results."""

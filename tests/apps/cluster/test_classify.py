@@ -1,0 +1,48 @@
+"""A classifier that was sent to a worker gives the answers of the one it was made from."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.apps.cluster.crew import HereCrew
+from tests.conftest import DOCUMENTS
+from zicl import ZICLClassifier
+from zicl.apps.cluster.classify import ClassifyWorker, Packed, classify_on
+from zicl.apps.cluster.pool import Pool
+from zicl.apps.cluster.worker import Conditions
+from zicl.corpus.builder import build_corpus
+from zicl.corpus.sources import find_sources
+from zicl.exceptions import ClusterError
+from zicl.retrieve.builder import build_index
+from zicl.retrieve.encoder import load_encoder
+
+
+@pytest.fixture
+def classifier(tmp_path, jsonl, lm_folder, encoder_folder, monkeypatch):
+    # Named as a user in that folder would name them: workers are elsewhere.
+    monkeypatch.chdir(encoder_folder.parent)
+    corpus = build_corpus(find_sources([jsonl]), tmp_path / "raw.zicl")
+    build_index(corpus, load_encoder(encoder_folder.name))
+    labels = {"terrible": ["bad"], "great": ["good"]}
+    settings = {"calibrate": "batch", "seed": 3, "offline": True}
+    return ZICLClassifier(str(tmp_path / "raw.zicl"), labels, str(lm_folder), **settings).fit(DOCUMENTS[:4])
+
+
+def test_answers_are_the_same_and_in_order(classifier, tmp_path, monkeypatch):
+    pieces = [(DOCUMENTS[start : start + 2], None) for start in range(0, 8, 2)]
+    expected = [result.scores for texts, _ in pieces for result in classifier.classify(texts)]
+    packed = Packed.of(classifier)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    conditions = Conditions(torch.get_num_threads(), offline=True)
+    with Pool(HereCrew(ClassifyWorker, (packed, conditions), lost=(2,)), 2) as pool:
+        found = [result.scores for results in classify_on(pool, pieces) for result in results]
+    assert found == expected
+
+
+def test_another_model_on_a_worker_is_noticed(classifier):
+    packed = Packed.of(classifier)
+    other = replace(packed, depends_on={**packed.depends_on, "lm": "another"})
+    with pytest.raises(ClusterError, match="another one on this machine of the cluster: lm"):
+        other.unpack()

@@ -1,0 +1,207 @@
+"""The distilled classifier: scikit-learn's contract, its folder, and what it was made from."""
+
+import json
+import shutil
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+import zicl
+from tests.conftest import DOCUMENTS, BagEncoder
+from zicl import ZICLClassifier
+from zicl.apps.distill.classifier import DistilledClassifier
+from zicl.apps.distill.linear import Linear
+from zicl.apps.distill.run import distill
+from zicl.config import PromptSettings, Retrieval
+from zicl.exceptions import ConfigError, EncoderMismatchError, StorageError, TextError, UsageError
+from zicl.prompt.labels import Labels
+
+SENTENCES = [f"{sentence.strip()}." for text in DOCUMENTS for sentence in text.split(".") if sentence.strip()]
+
+
+@pytest.fixture
+def teacher(index, lm):
+    return ZICLClassifier(index, ["terrible", "great", "odd"], lm, method="naive", retrieval=Retrieval(k=2)).fit()
+
+
+@pytest.fixture
+def made(teacher):
+    return distill(teacher, [*SENTENCES, SENTENCES[0] + " "], sample=20)
+
+
+def test_what_it_was_made_from_is_known(made, teacher):
+    origin = made.origin
+    assert (origin.texts, origin.distinct, origin.sample) == (31, 30, 20)
+    assert (origin.trained, origin.agreement.rows) == (16, 4)
+    assert origin.lm == "tiny-llama"
+    assert origin.teacher["lm"] == teacher.lm_.identity
+    assert origin.teacher["retrieval"]["k"] == 2
+    assert made.encoder is teacher.index_.encoder
+
+
+def test_the_order_of_the_texts_changes_nothing(made, teacher):
+    again = distill(teacher, SENTENCES[::-1], sample=20)
+    assert again.linear.identity == made.linear.identity
+    other = distill(teacher.set_params(seed=1).fit(), SENTENCES, sample=20)
+    assert other.linear.identity != made.linear.identity
+
+
+def test_scikit_learns_contract(made):
+    scores, shares = made.decision_function(SENTENCES), made.predict_proba(SENTENCES)
+    assert is_classifier(made)
+    assert made.classes_.tolist() == ["great", "odd", "terrible"]
+    assert made.labels_.names == ("terrible", "great", "odd")
+    assert made.predict(SENTENCES).tolist() == made.classes_[scores.argmax(axis=1)].tolist()
+    assert shares.sum(axis=1) == pytest.approx(1)
+    assert clone(made).fit().predict_proba(SENTENCES).tolist() == shares.tolist()
+    assert cross_val_score(made, SENTENCES, made.predict(SENTENCES), cv=2).tolist() == [1, 1]
+    assert made.predict([]).shape == (0,)
+    assert made.predict_proba([]).shape == (0, 3)
+    with pytest.raises(NotFittedError):
+        clone(made).predict(SENTENCES)
+    with pytest.raises(TextError, match="row 1 is empty"):
+        made.predict(["fine", " "])
+
+
+def test_answers_have_what_a_result_has_of_them(made):
+    answers = made.classify(SENTENCES)
+    assert [a.label for a in answers] == made.predict(SENTENCES).tolist()
+    assert [a.text for a in answers] == SENTENCES
+    for answer, row in zip(answers, made.predict_proba(SENTENCES), strict=True):
+        assert list(answer.probabilities) == ["terrible", "great", "odd"]
+        assert answer.probabilities["odd"] == row[1]
+        assert answer.margin == pytest.approx(np.sort(row)[-1] - np.sort(row)[-2])
+
+
+def test_other_texts_of_a_batch_change_no_more_than_the_last_digits(encoder_folder):
+    from zicl.retrieve.encoder import load_encoder
+
+    encoder = load_encoder(str(encoder_folder))
+    weights = np.random.default_rng(0).normal(scale=20, size=(2, encoder.dimension))
+    clf = DistilledClassifier(Linear(weights, np.zeros(2)), Labels.of(["a", "b"]), encoder).fit()
+    together = clf.predict_proba([*SENTENCES, *DOCUMENTS])
+    alone = np.concatenate([clf.predict_proba([text]) for text in [*SENTENCES, *DOCUMENTS]])
+    assert together == pytest.approx(alone, abs=1e-4)
+    assert clf.predict_proba([f"  {SENTENCES[0]}\n"]) == pytest.approx(alone[:1], abs=1e-12)
+
+
+def test_two_labels_are_told_apart_by_one_number(index, lm):
+    teacher = ZICLClassifier(index, ["terrible", "great"], lm, method="no-demos").fit()
+    found = distill(teacher, SENTENCES, sample=10, encoder=BagEncoder())
+    shares, compared = found.predict_proba(SENTENCES), found.decision_function(SENTENCES)
+    assert compared == pytest.approx(np.log(shares[:, 1] / shares[:, 0]))
+
+
+def test_a_pair_is_one_text(index, lm):
+    pairs = list(pairwise(SENTENCES))
+    settings = {"method": "no-demos", "prompt": PromptSettings(template="pair")}
+    found = distill(ZICLClassifier(index, ["yes", "no"], lm, **settings).fit(), pairs, sample=10, encoder=BagEncoder())
+    assert found.of_pairs
+    joined = [" ".join(pair) for pair in pairs]
+    assert found.predict_proba(pairs).tolist() == found.predict_proba(joined).tolist()
+
+
+def test_options_that_are_other_words_for_every_text_cannot_be_learned(index, lm):
+    with pytest.raises(ConfigError, match="other words for every text"):
+        distill(ZICLClassifier(index, 3, lm, method="no-demos").fit(), SENTENCES)
+
+
+# -- the folder -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(made, tmp_path):
+    return made.save(tmp_path / "fast.zicl-clf")
+
+
+def test_a_loaded_classifier_gives_the_same_numbers(made, saved):
+    again = zicl.load(saved, encoder=BagEncoder())
+    assert again.predict_proba(SENTENCES).tolist() == made.predict_proba(SENTENCES).tolist()
+    assert again.labels_ == made.labels_
+    assert again.origin == zicl.load(saved, encoder=BagEncoder()).origin
+    assert again.origin.agreement == made.origin.agreement
+    assert sorted(p.name for p in saved.iterdir()) == ["classifier.json", "labels.toml", "weights.safetensors"]
+    assert not [p for p in saved.parent.iterdir() if p.name.startswith(".fast")]
+    content = json.loads((saved / "classifier.json").read_text())
+    assert content["kind"] == "distilled"
+    assert content["encoder"]["identity"] == BagEncoder.identity
+    assert content["distilled"]["agreement"]["value"] == made.origin.agreement.value
+
+
+def test_nothing_is_overwritten(made, saved, teacher):
+    before = (saved / "classifier.json").stat().st_mtime_ns
+    made.save(saved)
+    assert zicl.load(saved, encoder=BagEncoder()).save(saved) == saved
+    assert (saved / "classifier.json").stat().st_mtime_ns == before
+    with pytest.raises(StorageError, match="exists already"):
+        distill(teacher, SENTENCES, sample=10).save(saved)
+
+
+def test_an_encoder_in_a_folder_is_found_again_beside_it(encoder_folder, tmp_path):
+    from zicl.retrieve.encoder import load_encoder
+
+    shutil.copytree(encoder_folder, tmp_path / "a" / "encoder")
+    encoder = load_encoder(str(tmp_path / "a" / "encoder"))
+    linear = Linear(np.ones((2, encoder.dimension)), np.zeros(2))
+    DistilledClassifier(linear, Labels.of(["a", "b"]), encoder).fit().save(tmp_path / "a" / "x.zicl-clf")
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert zicl.load(tmp_path / "b" / "x.zicl-clf").encoder.identity == encoder.identity
+    shutil.rmtree(tmp_path / "b" / "encoder")
+    with pytest.raises(UsageError, match="not where it was"):
+        zicl.load(tmp_path / "b" / "x.zicl-clf")
+
+
+def test_what_does_not_fit_is_named(saved, made, encoder_folder, teacher, tmp_path):
+    with pytest.raises(EncoderMismatchError, match="not the one"):
+        zicl.load(saved, encoder=str(encoder_folder))
+    with pytest.raises(UsageError, match="needs no corpus"):
+        zicl.load(saved, index="c.zicl")
+    with pytest.raises(UsageError, match="takes its corpus' own"):
+        zicl.load(teacher.save(tmp_path / "slow.zicl-clf"), encoder=BagEncoder())
+    with pytest.raises(ConfigError, match="made for"):
+        DistilledClassifier(made.linear, Labels.of(["a", "b"]), made.encoder).fit()
+    content = json.loads((saved / "classifier.json").read_text())
+    (saved / "classifier.json").write_text(json.dumps({**content, "distilled": {"lm": "x"}}))
+    with pytest.raises(UsageError, match=r"classifier\.json"):
+        zicl.load(saved, encoder=BagEncoder())
+    for damage in (lambda p: p.write_bytes(p.read_bytes()[:-8]), lambda p: p.unlink()):
+        (saved / "classifier.json").write_text(json.dumps(content))
+        damage(saved / "weights.safetensors")
+        with pytest.raises(StorageError, match="not what was written there"):
+            zicl.load(saved, encoder=BagEncoder())
+
+
+def test_labels_go_by_their_names_and_not_by_their_place(saved, made):
+    before = zicl.load(saved, encoder=BagEncoder()).predict(SENTENCES).tolist()
+    text = (saved / "labels.toml").read_text()
+    first, *rest = text.split("[[label]]")
+    (saved / "labels.toml").write_text("[[label]]".join([first, *(f"{part.rstrip()}\n\n" for part in rest[::-1])]))
+    assert zicl.load(saved, encoder=BagEncoder()).predict(SENTENCES).tolist() == before
+    (saved / "labels.toml").write_text(text.replace(made.labels_.names[0], "other"))
+    with pytest.raises(UsageError, match="what was learned is for"):
+        zicl.load(saved, encoder=BagEncoder())
+
+
+def test_other_numbers_in_the_weights_are_found(saved, made):
+    from safetensors.numpy import save_file
+
+    save_file({"weights": made.linear.weights * 2, "offsets": made.linear.offsets}, saved / "weights.safetensors")
+    with pytest.raises(StorageError, match="not what was written there"):
+        zicl.load(saved, encoder=BagEncoder())
+
+
+def test_settings_that_leave_nothing_are_refused(teacher):
+    with pytest.raises(ConfigError, match="expected at least 5"):
+        distill(teacher, SENTENCES, sample=4)
+    with pytest.raises(ConfigError, match="between 0 and 1"):
+        distill(teacher, SENTENCES, held_out=1)
+    with pytest.raises(NotFittedError):
+        distill(clone(teacher), SENTENCES)
+    with pytest.raises(TextError, match="2 different texts"):
+        distill(teacher, ["One.", "Two.", "One. "])
+    with pytest.raises(TextError, match="a list was expected"):
+        distill(teacher, "One text.")

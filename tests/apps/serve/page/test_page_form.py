@@ -1,0 +1,93 @@
+"""The form of the page: errors in their place, the link, and the token."""
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("selenium")
+
+from selenium.webdriver.common.keys import Keys
+
+from tests.apps.serve.page.server import running, until
+from tests.apps.serve.page.visitor import Visitor
+
+pytestmark = pytest.mark.browser
+
+
+def test_errors_appear_where_they_belong(visitor):
+    visitor.run()
+    assert "There is no text yet" in visitor.texts("#text-problem")[0]
+    assert visitor.one("#text").get_attribute("aria-invalid") == "true"
+    visitor.paste("#text", "The soup was cold.")
+    visitor.fill("#k", "9999")
+    visitor.run()
+    [told] = visitor.texts("#method-problem")
+    assert "9,999 demonstrations were given" in told
+    assert "Expected: at most" in told
+    assert "Use a smaller k." in told
+    assert not visitor.texts("#text-problem")
+    visitor.fill("#k", "x2")
+    visitor.fill("#k", "4")
+    visitor.name_labels("great", "great")
+    visitor.run()
+    assert "Two labels are called great" in visitor.texts("#labels-problem")[0]
+    visitor.name_labels("great")
+    visitor.run()
+    assert "At least two labels" in visitor.texts("#labels-problem")[0]
+    visitor.name_labels("great", "terrible")
+    assert visitor.classify("The soup was cold.") in ("great", "terrible")
+    assert not visitor.all(".problem")
+
+
+def test_a_server_that_is_gone(browser, load):
+    with running(load) as address:
+        visitor = Visitor(browser, address).open()
+    visitor.paste("#text", "The soup was cold.")
+    visitor.run()
+    assert "The server does not answer" in visitor.texts("#single .verdict .problem")[0]
+    assert "zicl serve" in visitor.texts("#single .verdict .problem")[0]
+
+
+def test_the_link_keeps_settings_and_no_text(visitor):
+    visitor.choose("method", "naive")
+    visitor.fill("#k", "3")
+    visitor.fill("#seed", "11")
+    visitor.name_labels("cold", "warm")
+    for field, word in zip(visitor.all("#labels .chips input"), ("icy", "hot"), strict=True):
+        field.send_keys(word, Keys.ENTER)
+    visitor.paste("#text", "A secret text.")
+    visitor.click("#share")
+    link = visitor.one("#share-link").get_attribute("value")
+    assert "secret" not in link
+    visitor.click("#share-texts")
+    assert "secret" in visitor.one("#share-link").get_attribute("value")
+    visitor.browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert "secret" not in visitor.browser.current_url
+
+    visitor.open("#" + link.split("#")[1])
+    assert visitor.js("return document.querySelector('input[name=method]:checked').value") == "naive"
+    assert visitor.js("return ['k', 'seed'].map(id => document.getElementById(id).value)") == ["3", "11"]
+    assert visitor.js("return [...document.querySelectorAll('.label .name')].map(e => e.value)") == ["cold", "warm"]
+    assert visitor.texts("#labels .chip") == ["icy×", "hot×"]
+    assert visitor.one("#text").get_attribute("value") == ""
+    assert visitor.classify("The soup was cold.") in ("cold", "warm")
+    assert len(visitor.all(".demo")) == 3
+
+
+def test_a_link_that_was_cut(visitor):
+    visitor.open("#method=z-ic&labels=%5B%7B%22na")
+    assert "cannot be read" in visitor.texts("#labels-problem")[0]
+    assert "does not know: z-ic" in visitor.texts("#method-problem")[0]
+
+
+def test_a_token_is_asked_for_and_kept_in_the_tab(browser, load):
+    with running(load, token="open sesame") as address:
+        visitor = Visitor(browser, address).open(ready=False)
+        until(lambda: visitor.all("#token-box"))
+        visitor.one("#token").send_keys("wrong", Keys.ENTER)
+        until(lambda: visitor.texts("#token-problem"))
+        assert "refused" in visitor.texts("#token-problem")[0]
+        visitor.one("#token").send_keys("open sesame", Keys.ENTER)
+        until(lambda: visitor.texts("#facts span"))
+        assert visitor.classify("The soup was cold.") in ("great", "terrible")
+        assert visitor.js("return [sessionStorage.length, Object.values(localStorage).join()]") == [1, ""]
+        assert "sesame" not in browser.current_url

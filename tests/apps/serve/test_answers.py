@@ -1,0 +1,35 @@
+import asyncio
+
+from zicl.apps.serve import answers
+from zicl.apps.serve.answers import Lines
+from zicl.apps.serve.queue import Ticket
+
+
+class Line:
+    def at(self, index):
+        return self
+
+    def model_dump_json(self, **_):
+        return "{}"
+
+
+def test_a_client_that_never_reads_is_given_up(monkeypatch):
+    monkeypatch.setattr(answers, "_UNREAD_SECONDS", 0.1)
+    left = []
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        if message["type"] == "http.response.body":
+            # The other side's window is full, and stays so.
+            await asyncio.Event().wait()
+
+    async def run():
+        ticket = Ticket(2, left.append)
+        ticket.done.put_nowait((0, Line()))
+        scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
+        await asyncio.wait_for(Lines(ticket, 0.1)(scope, receive, send), 5)
+        return ticket
+
+    assert left == [asyncio.run(run())]

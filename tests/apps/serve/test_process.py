@@ -1,0 +1,103 @@
+"""A real process: started by the command, ended by a signal under load."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2 as httpx
+import pytest
+
+from tests.apps.serve.conftest import wait_until
+from tests.conftest import DOCUMENTS
+from zicl.corpus.builder import BuildOptions, build_corpus
+from zicl.corpus.sources import find_sources
+from zicl.retrieve.builder import build_index
+from zicl.retrieve.encoder import load_encoder
+
+
+@pytest.fixture
+def corpus(tmp_path, jsonl, encoder_folder):
+    built = build_corpus(find_sources([jsonl]), tmp_path / "raw.zicl", BuildOptions())
+    build_index(built, load_encoder(str(encoder_folder), offline=True))
+    return tmp_path / "raw.zicl"
+
+
+@pytest.fixture
+def server(corpus, lm_folder, tmp_path):
+    """The process and its address; it is ready."""
+    options = ["--labels", "terrible,great", "--lm", lm_folder, "--k", "3", "--offline", "--port", "0"]
+    with (tmp_path / "said").open("w") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "zicl", "serve", corpus, *options],
+            stdout=said,
+            stderr=said,
+            env={**os.environ, "OMP_NUM_THREADS": "2"},
+        )
+    try:
+        wait_until(lambda: "http://" in (tmp_path / "said").read_text(), 30)
+        address = re.search(r"http://[\d.:]+", (tmp_path / "said").read_text())[0]
+        with httpx.Client(base_url=address) as client:
+            # It answers before the models are there. Asked seldom: it needs the processor to load them.
+            assert client.get("/healthz").status_code == 200
+            wait_until(lambda: client.get("/readyz").status_code == 200, 60, pause=0.2)
+        yield process, address, tmp_path / "said"
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def ask(address, number):
+    texts = [f"{text} Part {part} of client {number}." for part in range(8) for text in DOCUMENTS]
+    body = {"texts": texts, "stream": number % 2 == 1}
+    answer = httpx.post(f"{address}/v1/classify", json=body, timeout=60)
+    return answer.status_code, [json.loads(line) for line in answer.text.splitlines()]
+
+
+def test_a_signal_under_load_leaves_no_request_without_an_answer(server):
+    process, address, said = server
+    with ThreadPoolExecutor(12) as clients:
+        asked = [clients.submit(ask, address, number) for number in range(12)]
+        wait_until(lambda: httpx.get(f"{address}/metrics").text.count("zicl_queue_waiting 0.0") == 0)
+        wait_until(lambda: re.search(r"zicl_computed_total (?!0\.0)", httpx.get(f"{address}/metrics").text))
+        process.send_signal(signal.SIGTERM)
+        answers = [each.result(60) for each in asked]
+    assert process.wait(30) == 0
+    assert "demonstrations show terrible as bad, great as good\nready\n" in said.read_text()
+    assert "stopped" in said.read_text()
+    assert "Traceback" not in said.read_text()
+    refused = 0
+    for status, lines in answers:
+        assert status in (200, 503)
+        if lines[-1].get("status") == 503:
+            refused += 1
+            assert lines[-1]["type"] == "urn:zicl:problem:stopping"
+        else:
+            assert len(lines) == 80 or len(lines[0]["results"]) == 80
+    assert refused
+
+
+LOADS_FOR_EVER = """
+import sys, time
+from zicl.cli import main, serve
+serve._classifier = lambda choice: time.sleep(60)
+sys.argv = ["zicl", "serve", "--labels", "terrible,great", "--port", "0"]
+main()
+"""
+
+
+def test_a_signal_while_the_models_are_loaded_ends_it_at_once():
+    process = subprocess.Popen([sys.executable, "-c", LOADS_FOR_EVER], stderr=subprocess.PIPE, text=True)
+    try:
+        address = re.search(r"http://[\d.:]+", process.stderr.readline())[0]
+        assert httpx.get(f"{address}/readyz").json()["type"] == "urn:zicl:problem:starting"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert process.stderr.read().strip() == "stopped"
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stderr.close()

@@ -1,0 +1,265 @@
+"""The queue alone, with works that are only names."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zicl.apps.serve.cache import Cache
+from zicl.apps.serve.metrics import Metrics
+from zicl.apps.serve.queue import Queue, QueueFullError, StoppingError
+
+
+@dataclass(frozen=True)
+class Named:
+    key: str
+
+
+@dataclass(frozen=True)
+class Done:
+    key: str
+    weight: int = 1
+
+
+class Worker:
+    """Answers with the names, when its gate is open."""
+
+    def __init__(self, *, opened=True):
+        self.groups, self.gate, self.begun = [], threading.Event(), threading.Event()
+        if opened:
+            self.gate.set()
+
+    def __call__(self, works):
+        self.begun.set()
+        assert self.gate.wait(10)
+        self.groups.append([work.key for work in works])
+        return [ValueError(work.key) if work.key.startswith("bad") else Done(work.key) for work in works]
+
+
+@asynccontextmanager
+async def running(worker, *, places=8, group=4, kept=100):
+    with ThreadPoolExecutor(1) as executor:
+        queue = Queue(worker, executor, places=places, cache=Cache(kept), metrics=Metrics(), group=group)
+        task = asyncio.create_task(queue.run())
+        try:
+            yield queue
+        finally:
+            worker.gate.set()
+            queue.stop()
+            await task
+
+
+async def begun(worker):
+    while not worker.begun.is_set():
+        await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def busy(key="a", **options):
+    """A queue whose worker is held at a first work."""
+    worker = Worker(opened=False)
+    async with running(worker, **options) as queue:
+        first = queue.admit(works(key))
+        await begun(worker)
+        yield queue, worker, first
+
+
+async def results(ticket):
+    found = dict([await ticket.next(5) for _ in range(ticket.count)])
+    return [found[number] for number in range(ticket.count)]
+
+
+def works(*keys):
+    return [Named(key) for key in keys]
+
+
+def test_results_come_with_their_places():
+    async def run():
+        async with running(Worker()) as queue:
+            return await results(queue.admit(works("a", "b", "c", "a")))
+
+    assert asyncio.run(run()) == [Done("a"), Done("b"), Done("c"), Done("a")]
+
+
+def test_equal_work_in_flight_is_computed_once():
+    async def run():
+        async with busy() as (queue, worker, first):
+            second = queue.admit(works("a", "b"))
+            third = queue.admit(works("b"))
+            worker.gate.set()
+            return [await results(ticket) for ticket in (first, second, third)], worker.groups
+
+    found, groups = asyncio.run(run())
+    assert found == [[Done("a")], [Done("a"), Done("b")], [Done("b")]]
+    assert groups == [["a"], ["b"]]
+
+
+def test_a_known_answer_is_not_computed_again_and_takes_no_place():
+    async def run():
+        worker = Worker()
+        async with running(worker, places=1) as queue:
+            for _ in range(3):
+                assert await results(queue.admit(works("a"))) == [Done("a")]
+            assert await results(queue.admit(works("a", "b", "a"))) == [Done("a"), Done("b"), Done("a")]
+            return worker.groups
+
+    assert asyncio.run(run()) == [["a"], ["b"]]
+
+
+def test_a_failure_is_told_and_not_kept():
+    async def run():
+        worker = Worker()
+        async with running(worker) as queue:
+            for _ in range(2):
+                good, bad = await results(queue.admit(works("a", "bad")))
+                assert good == Done("a")
+                assert isinstance(bad, ValueError)
+            return worker.groups
+
+    assert asyncio.run(run()) == [["a", "bad"], ["bad"]]
+
+
+def test_a_full_queue_refuses_the_whole_request_and_names_a_time():
+    async def run():
+        async with busy(places=2) as (queue, worker, running_now):
+            waiting = queue.admit(works("b", "c"))
+            with pytest.raises(QueueFullError) as refused:
+                queue.admit(works("d"))
+            # What is under way already needs no place.
+            joined = queue.admit(works("a", "c"))
+            worker.gate.set()
+            for ticket in (running_now, waiting, joined):
+                await results(ticket)
+            assert await results(queue.admit(works("d"))) == [Done("d")]
+            return refused.value
+
+    refused = asyncio.run(run())
+    assert (refused.waiting, refused.places) == (2, 2)
+    assert refused.seconds > 0
+
+
+def test_a_client_that_leaves_frees_its_places():
+    async def run():
+        async with busy(places=2) as (queue, worker, first):
+            gone = queue.admit(works("b", "c"))
+            gone.close()
+            assert queue.waiting == 0
+            other = queue.admit(works("d", "e"))
+            worker.gate.set()
+            await results(first)
+            await results(other)
+            return worker.groups
+
+    assert asyncio.run(run()) == [["a"], ["d", "e"]]
+
+
+def test_what_another_client_waits_for_stays_when_the_first_leaves():
+    async def run():
+        async with busy() as (queue, worker, first):
+            gone = queue.admit(works("b", "c"))
+            other = queue.admit(works("c"))
+            gone.close()
+            worker.gate.set()
+            assert await results(other) == [Done("c")]
+            await results(first)
+            return worker.groups
+
+    assert asyncio.run(run()) == [["a"], ["c"]]
+
+
+def test_a_large_request_holds_up_no_small_one():
+    async def run():
+        async with busy("x", places=100, group=2) as (queue, worker, first):
+            large = queue.admit(works(*(f"large {n}" for n in range(20))))
+            small = queue.admit(works("small"))
+            worker.gate.set()
+            for ticket in (first, large, small):
+                await results(ticket)
+            return worker.groups
+
+    assert asyncio.run(run())[1] == ["large 0", "small"]
+
+
+def test_stopping_finishes_what_runs_and_tells_what_waits():
+    async def run():
+        async with busy() as (queue, worker, runs):
+            waits = queue.admit(works("b", "a"))
+            queue.stop()
+            worker.gate.set()
+            first, second = await results(runs), await results(waits)
+            with pytest.raises(StoppingError):
+                queue.admit(works("c"))
+            return first, second, worker.groups
+
+    first, (told, shared), groups = asyncio.run(run())
+    assert first == [Done("a")]
+    assert isinstance(told, StoppingError)
+    assert shared == Done("a")
+    assert groups == [["a"]]
+
+
+def test_a_worker_that_breaks_is_told_to_all_who_wait():
+    def broken(works):
+        raise MemoryError("no room")
+
+    async def run():
+        with ThreadPoolExecutor(1) as executor:
+            queue = Queue(broken, executor, places=4, cache=Cache(4), metrics=Metrics())
+            task = asyncio.create_task(queue.run())
+            found = await results(queue.admit(works("a", "b")))
+            queue.stop()
+            await task
+            return found
+
+    assert [type(each) for each in asyncio.run(run())] == [MemoryError, MemoryError]
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6), min_size=1, max_size=8),
+    st.sets(st.integers(0, 7)),
+    st.integers(1, 5),
+    st.integers(0, 8),
+)
+def test_whoever_stays_gets_every_answer_and_nothing_is_computed_twice(requests, leaving, group, places):
+    async def run():
+        worker = Worker(opened=False)
+        async with running(worker, places=max(1, places), group=group) as queue:
+            tickets = {}
+            for number, keys in enumerate(requests):
+                try:
+                    tickets[number] = queue.admit(works(*keys))
+                except QueueFullError:
+                    continue
+                await asyncio.sleep(0)
+                assert 0 <= queue.waiting <= max(1, places)
+            for number in leaving & set(tickets):
+                tickets.pop(number).close()
+            wanted = {key for number in tickets for key in requests[number]}
+            worker.gate.set()
+            for number, ticket in tickets.items():
+                assert await results(ticket) == [Done(key) for key in requests[number]]
+            assert queue.waiting == 0
+            return wanted, [key for each in worker.groups for key in each]
+
+    wanted, computed = asyncio.run(run())
+    assert len(computed) == len(set(computed))
+    assert wanted <= set(computed)
+
+
+def test_a_client_may_leave_after_the_end():
+    async def run():
+        async with busy() as (queue, worker, runs):
+            waits = queue.admit(works("b", "c"))
+            queue.stop()
+            waits.close()
+            worker.gate.set()
+            assert await results(runs) == [Done("a")]
+            runs.close()
+
+    asyncio.run(run())

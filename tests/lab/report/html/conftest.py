@@ -1,0 +1,80 @@
+"""A tiny evaluation and a study, with a sentence in them that would like to be more than text."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DOCUMENTS, make_index, tiny_lm
+from tests.lab.evaluate.conftest import make_experiment, write_task
+from zicl.lab.evaluate.context import World
+from zicl.lab.evaluate.run import evaluate
+from zicl.lab.report.bootstrap import Estimate
+from zicl.lab.report.build import make_report
+from zicl.lab.report.html.build import Browsing, make_page
+from zicl.lab.report.html.folders import find
+from zicl.lab.report.html.texts import read_texts
+from zicl.lab.study.draw import draw
+from zicl.lab.study.figure import Figure, Panel, Point, Series
+from zicl.lab.study.method_grid import look
+from zicl.retrieve.index import Index
+
+HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"> was the worst soup & <b>bread</b>."
+METHODS = ["majority", "no-demos", "naive", "z-icl", "icl-gold", "cosine-words"]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Where everything is, and the world it was computed in."""
+
+    world: World
+    index: Index
+    results: Path
+    study: Path
+
+    def texts(self):
+        experiment = self.world.experiment.model_copy(update={"corpus": None})
+        read = read_texts(experiment, [json.loads((self.results / "manifest.json").read_text())])
+        return type(read)(read.tests, read.training, self.index)
+
+    def page(self, *paths, texts=None, **browsing):
+        found = find(paths or (self.results, self.study))
+        report = make_report(found.results) if found.results else None
+        return make_page(found, report, self.texts() if texts is None else texts, Browsing(**browsing))
+
+
+@pytest.fixture(scope="session")
+def evaluated(tmp_path_factory) -> Evaluated:
+    folder = tmp_path_factory.mktemp("page")
+    raw = folder / "raw.jsonl"
+    told = [*DOCUMENTS, f"The soup was odd. {HOSTILE} Nobody finished the soup."]
+    raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in told), encoding="utf-8")
+    tasks = write_task(folder)
+    with (folder / "test.jsonl").open("a") as stream:
+        stream.write(json.dumps({"id": "hostile", "text": HOSTILE, "label": "terrible"}) + "\n")
+    experiment = make_experiment(tasks, methods=METHODS, seeds=[13], inferences=["channel"], notes={"Days": HOSTILE})
+    index = make_index(folder / "raw.zicl", raw)
+    world = World(experiment, lm=tiny_lm(), index=index)
+    evaluate(world, folder / "results")
+    study = folder / "studies" / "copying"
+    shutil.copytree(folder / "results", study / "near")
+    write_study(study)
+    return Evaluated(world, index, folder / "results", study)
+
+
+def write_study(folder: Path, **changes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    shown = Series("Nearest", look("naive"), (Point("near", Estimate(3.1, -1.0, 7.2, 0.1)),))
+    draw(Figure("gap", "The gap", "", "points", (Panel("channel", (shown,)),)), folder)
+    told = {
+        "name": "copying",
+        "title": "How much is copied?",
+        "question": "Does a near demonstration give away its label?",
+        "paper": "Gold and random labels differ more where demonstrations are near.",
+        "findings": ["Near: +3.1 points [-1.0, +7.2].", f"Far: {HOSTILE}"],
+        "figures": [{"file": "gap.svg", "title": "The gap", "alt": "A bar for each distance."}],
+    }
+    (folder / "study.json").write_text(json.dumps({**told, **changes}), encoding="utf-8")
+    return folder

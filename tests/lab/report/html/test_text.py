@@ -1,0 +1,33 @@
+"""Whatever a text holds, it stays text."""
+
+import html
+import json
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.lab.report.html.conftest import HOSTILE
+from zicl.lab.report.html.text import embedded, escape, slug
+
+
+@given(st.text())
+def test_json_in_a_script_says_the_same_and_ends_nothing(text):
+    written = embedded({"text": text + HOSTILE})
+    assert json.loads(written) == {"text": text + HOSTILE}
+    assert not re.search("[<>&\u2028\u2029]", written)
+
+
+def test_half_a_character_does_not_stop_the_page():
+    assert json.loads(embedded(["broken \ud83d here"]).encode("utf-8")) == ["broken ? here"]
+
+
+@given(st.text())
+def test_html_shows_the_text_and_no_element(text):
+    assert html.unescape(escape(HOSTILE)) == HOSTILE
+    assert not set('<>"') & set(escape(text))
+
+
+@given(st.text())
+def test_names_of_parts_need_no_quoting(text):
+    assert re.fullmatch("[a-z0-9-]*", slug(text))

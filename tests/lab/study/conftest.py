@@ -1,0 +1,56 @@
+"""A small world for studies: a task in words of this project, a corpus of two domains, a tiny model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import DOCUMENTS, make_index
+from tests.lab.evaluate.conftest import write_task
+from zicl.lab.study.context import Bench
+from zicl.lab.study.settings import Settings
+from zicl.lab.study.studies import NAMES
+
+# Small enough for seconds: each option that makes a study long.
+OPTIONS = {
+    "retrieval": {"pools": [6, 12], "share": 0.5},
+    "heads": {"count": 2, "sweep": [1], "swept": ["naive"], "draws": 2, "controls": ["naive"], "examples": 4},
+    "coverage": {"domains": ["stage"]},
+    "corpus-size": {"shares": [1, 0.8, 0.01]},
+    "format": {"k": [1, 3], "inputs_only": [3]},
+    "order": {"draws": 2},
+}
+
+
+@pytest.fixture
+def domains(tmp_path):
+    """The documents in two domains, each long enough to do without the other."""
+    found = {}
+    for name, texts in (("stage", DOCUMENTS[:5]), ("street", DOCUMENTS[5:])):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+        found[name] = [path]
+    return found
+
+
+@pytest.fixture
+def two_domains(tmp_path, domains):
+    return make_index(tmp_path / "two.zicl", domains=domains)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return make_settings(write_task(tmp_path, test=4))
+
+
+def make_settings(tasks, **given):
+    table = {"task_file": str(tasks), "seeds": [100, 13], "k": 3, "examples": 4, "batch": 4, "corpus": "given"}
+    studies = {name: {"options": OPTIONS.get(name, {})} for name in NAMES}
+    studies["heads"]["parts"] = {"random": {"inferences": ["channel"]}}
+    return Settings({**table, **given}, studies)
+
+
+@pytest.fixture
+def bench(settings, lm, two_domains, tmp_path):
+    return Bench(settings, tmp_path / "studies", lm=lm, index=two_domains, offline=True)

@@ -1,0 +1,137 @@
+"""What studies say of methods whose accuracies are known: every number, its sign, and what it is subtracted from."""
+
+import re
+
+import numpy as np
+import pytest
+
+from zicl.lab.report.bootstrap import Bootstrap
+from zicl.lab.report.cells import Cell, Key, Kind, Results, Run, Task
+from zicl.lab.study.outcome import Outcome, copied, minus
+from zicl.lab.study.studies import STUDIES
+
+EXAMPLES = 100
+NUMBER = re.compile(r"([+-]?\d+\.\d) (?:points|%)(?: \[)")
+
+
+def run(seed, accuracy, identical=None):
+    """Right on the first examples; ``identical`` says whether the label beside the input is the gold one."""
+    gold = np.arange(EXAMPLES) % 2
+    predicted = np.where(np.arange(EXAMPLES) < accuracy, gold, 1 - gold)
+    nothing = np.zeros((EXAMPLES, 2))
+    shown = None if identical is None else (gold if identical else 1 - gold)
+    return Run(seed, np.arange(EXAMPLES), gold, predicted, gold - 2, gold - 2, nothing[None], nothing, shown)
+
+
+def outcome(accuracies, folder, *, seeds=(100, 13), tasks=("CR",), identical=None):
+    """Methods with their accuracies; on every further task they are ten points lower."""
+    cells = {}
+    for number, task in enumerate(tasks):
+        for method, accuracy in accuracies.items():
+            key = Key("tiny", "task", "channel", method, task)
+            runs = [run(seed, accuracy - 10 * number, (identical or {}).get(method)) for seed in seeds]
+            cells[key] = Cell(key, Kind(method), ("bad", "good"), tuple(runs))
+    known = {task: Task(task, ("bad", "good"), examples=EXAMPLES) for task in tasks}
+    return Outcome(Results(("tiny",), known, cells), folder, Bootstrap(200))
+
+
+def numbers(name, accuracies, folder, options=None, **given):
+    study = STUDIES.get(name)
+    chosen = study.options.model_validate(options or {})
+    said = study.findings(chosen, outcome(accuracies, folder, **given))
+    assert all(line.startswith("channel: ") for line in said)
+    return [[float(number) for number in NUMBER.findall(line)] for line in said]
+
+
+def test_copying(tmp_path):
+    same = {"icl-gold-same-correct": True, "icl-gold-same-incorrect": False}
+    accuracies = {"icl-gold": 80, "icl-random": 70, "nearest-icl-gold": 90, "nearest-icl-random": 55}
+    # Where the label beside the input is wrong, right answers are those that do not copy it.
+    found = numbers(
+        "copying", {**accuracies, "icl-gold-same-correct": 95, "icl-gold-same-incorrect": 40}, tmp_path, identical=same
+    )
+    assert found == [[10, 35, 25], [77.5, 95, 60, 80]]
+
+
+ARMS = {
+    "naive": 50, "nearest-random-words": 55, "nearest-synonyms": 58,
+    "diverse-original": 52, "diverse-random-words": 54, "diverse-synonyms": 59,
+    "physical-original": 60, "physical-random-words": 62, "z-icl": 63,
+}  # fmt: skip
+
+
+def test_labels(tmp_path):
+    assert numbers("labels", ARMS, tmp_path) == [[8, 7, 3], [3, 3, 5]]
+
+
+def test_retrieval(tmp_path):
+    more = {"no-demos": 40, "domain-random-synonyms": 61, "diverse-synonyms-share": 66}
+    assert numbers("retrieval", {**ARMS, **more}, tmp_path) == [[5, 1, 4], [2, 7]]
+
+
+def test_heads(tmp_path):
+    gains = {
+        "naive": 12, "nearest-synonyms": 4, "diverse-original": 9, "diverse-synonyms": 3, "physical-original": 6,
+        "z-icl": -2,
+    }  # fmt: skip
+    silent = {f"{name}-silent-5": ARMS[name] + gain for name, gain in gains.items()}
+    random = {f"naive-random-{draw}": 50 + gain for draw, gain in enumerate((0, 3, 6), start=1)}
+    found = numbers("heads", {**ARMS, **silent, **random}, tmp_path, {"controls": ["naive"]})
+    # Nearest (12 and 4) minus physical (6 and -2); original (12, 9, 6) minus synonyms (4, 3, -2); 12 minus 3.
+    assert found == [[12, 4, 9, 3, 6, -2], [6, 7.3, 9]]
+
+
+def test_coverage(tmp_path):
+    assert numbers("coverage", {"no-demos": 50, "z-icl": 64, "z-icl-without": 60}, tmp_path) == [[4], [10, 14]]
+
+
+def test_corpus_size(tmp_path):
+    accuracies = {"no-demos": 50, "z-icl": 64, "z-icl-share-0_1": 99, "z-icl-share-0_01": 57}
+    assert numbers("corpus-size", accuracies, tmp_path) == [[7], [14, 7]]
+
+
+def test_format(tmp_path):
+    ours, alone, gold = ({f"{name}-k{k}": value for k, value in values.items()} for name, values in (
+        ("z-icl", {1: 50, 4: 70}), ("inputs-only", {1: 44, 4: 48}), ("icl-gold", {1: 64, 4: 66})
+    ))  # fmt: skip
+    accuracies = {"no-demos": 45, **ours, **alone, **gold}
+    found = numbers("format", accuracies, tmp_path, {"k": [1, 4], "inputs_only": [1, 4]})
+    assert found == [[14, 1], [20, 15, -5]]
+
+
+def test_order(tmp_path):
+    first, mixed = {"naive": 53, "z-icl": 60}, {"naive": 49, "z-icl": 70}
+    accuracies = {"naive": 50, "z-icl": 63}
+    accuracies |= {f"{name}-nearest-first": value for name, value in first.items()}
+    accuracies |= {f"{name}-shuffled": value for name, value in mixed.items()}
+    accuracies |= {f"diverse-synonyms-labels-{draw}": 50 + draw for draw in (1, 2, 3)}
+    orders, _ = numbers("order", accuracies, tmp_path)
+    assert orders == [3, -1, -3, 7]
+
+
+def test_tasks_count_alike_and_only_those_that_all_have(tmp_path):
+    both = outcome({"a": 80, "b": 60}, tmp_path, tasks=("CR", "SST2"))
+    (block,) = both.blocks
+    assert both.compare(block, {"a": 1}).estimate == pytest.approx(75)
+    assert both.compare(block, {"a": 1, "b": -0.5}).estimate == pytest.approx(75 - 27.5)
+    del both.results.cells[Key("tiny", "task", "channel", "b", "SST2")]
+    assert both.compare(block, {"a": 1, "b": -1}).estimate == pytest.approx(20)
+    assert both.compare(block, {"a": 1, "c": -1}) is None
+
+
+def test_a_line_is_over_the_seeds_that_all_its_points_have(tmp_path):
+    found = outcome({"a": 80, "b": 60}, tmp_path)
+    key = Key("tiny", "task", "channel", "b", "CR")
+    found.results.cells[key] = Cell(key, Kind("b"), ("bad", "good"), (run(13, 60),))
+    other = Key("tiny", "task", "channel", "a", "CR")
+    found.results.cells[other] = Cell(other, Kind("a"), ("bad", "good"), (run(100, 0), run(13, 80)))
+    (block,) = found.blocks
+    points = found.line(block, "x", None, {1.0: "a", 2.0: "b"}).points
+    assert [(point.at, point.value.estimate) for point in points] == [(1.0, 80), (2.0, 60)]
+
+
+def test_what_is_measured_can_be_another(tmp_path):
+    found = outcome({"a": 30}, tmp_path, identical={"a": False})
+    (block,) = found.blocks
+    assert found.compare(block, {"a": 1}, measure=copied).estimate == pytest.approx(70)
+    assert minus({"a": 1.0}, {"a": 0.5, "b": 1.0}) == {"a": 0.5, "b": -1.0}

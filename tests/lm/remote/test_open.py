@@ -1,0 +1,139 @@
+"""What may be sent where: nothing leaves the machine without a yes, and no key goes where others could read it."""
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.lm.remote import server as fake
+from zicl.cli.app import app
+from zicl.exceptions import ConfigError, ModelError, OfflineError, ServerError, UsageError
+from zicl.lm.remote.address import Address
+from zicl.lm.remote.open import open_remote
+from zicl.lm.remote.secret import Secret, find_secret
+from zicl.lm.remote.settings import RemoteSettings
+
+AWAY = "http://192.0.2.1:9/v1#tiny"  # an address that belongs to nobody
+
+
+@pytest.fixture
+def no_requests(monkeypatch):
+    def never(*_args, **_options):
+        raise AssertionError("a request was sent")
+
+    monkeypatch.setattr("zicl.lm.remote.client.Client._exchange", never)
+
+
+def test_text_leaves_the_machine_only_after_a_yes(monkeypatch, no_requests):
+    monkeypatch.delenv("ZICL_OFFLINE")
+    with pytest.raises(ConfigError, match=r"would be sent to 192\.0\.2\.1") as asked:
+        open_remote(AWAY, load_tokenizer=lambda name: None)
+    assert "--allow-remote-text" in asked.value.hint
+    with pytest.raises(AssertionError, match="a request was sent"):
+        open_remote(AWAY, RemoteSettings(allow_text=True), load_tokenizer=lambda name: None)
+
+
+def test_offline_rules_servers_out_but_not_this_machine(running, opened, no_requests):
+    with pytest.raises(OfflineError, match="on the network"):
+        open_remote(AWAY, RemoteSettings(allow_text=True), offline=True, load_tokenizer=lambda name: None)
+
+
+def test_loopback_needs_no_yes_even_offline(running, opened):
+    assert opened(running(fake.VLLM)).way
+
+
+@pytest.mark.parametrize(
+    ("base", "variables", "sent"),
+    [
+        ("https://host/v1", {"OPENAI_API_KEY": "other"}, "other"),
+        ("http://127.0.0.1/v1", {"OPENAI_API_KEY": "other"}, "other"),
+        ("http://host/v1", {"OPENAI_API_KEY": "other"}, None),
+        ("http://host/v1", {"OPENAI_API_KEY": "other", "ZICL_API_KEY": "own"}, "own"),
+        ("https://host/v1", {}, None),
+    ],
+)
+def test_which_key_goes_where(base, variables, sent):
+    headers = find_secret(Address(base), variables).headers()
+    assert headers == ({"Authorization": f"Bearer {sent}"} if sent else {})
+
+
+@pytest.mark.parametrize("key", ["sk-one\nsk-two", "“sk-one”", "Bearer sk-one"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_repeated(key):
+    with pytest.raises(ConfigError, match="the key in ZICL_API_KEY") as refused:
+        find_secret(Address("https://host/v1"), {"ZICL_API_KEY": key})
+    assert "sk-" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_models_in_files_of_one_name_are_told_apart(running, opened):
+    server, identities = running(fake.VLLM), []
+    for name in ("/small/model.gguf", "/large/model.gguf"):
+        server.name = name
+        identities.append(opened(server).identity)
+    assert len(set(identities)) == 2
+
+
+def test_a_server_with_another_name_for_the_text_has_no_tokenizer_for_us(running, opened):
+    class Other(fake.LlamaCpp):
+        """llama.cpp's own server takes ``content`` and answers anything else with nothing."""
+
+        def more(self):
+            return {"/tokenize": lambda body: {"tokens": []}, "/detokenize": lambda body: {"content": ""}}
+
+    assert opened(running(Other)).way.startswith("echo of text")
+    with pytest.raises(ModelError, match="no tokenizer was named"):
+        opened(running(Other), None)
+
+
+def test_a_key_is_hidden():
+    secret = Secret("sk-1")
+    assert "sk-1" not in repr(secret) + secret.hide("wrong key sk-1 given")
+
+
+def test_a_redirect_is_not_followed(running, opened):
+    server = running(fake.VLLM)
+    server.faults.append(fake.refuse(307, Location="http://192.0.2.1/v1/models"))
+    with pytest.raises(ServerError, match="points elsewhere"):
+        opened(server)
+
+
+def classify(*options):
+    return CliRunner().invoke(app, ["classify", "A fine film.", "--labels", "terrible,great", *options])
+
+
+def test_the_command_line_asks_a_server_and_says_what_it_spent(running, home):
+    server = running(fake.VLLM)
+    options = ["--lm", server.spec, "--method", "no-demos", "--price-in", "2"]
+    found = classify(*options)
+    assert found.exit_code == 0, found.output
+    assert "great" in found.stdout or "terrible" in found.stdout
+    assert "requests" in found.stderr
+    assert "cost 0.0" in found.stderr
+    again = classify(*options)
+    assert "2 answers were remembered" in again.stderr
+
+
+def test_options_of_servers_are_for_servers():
+    found = classify("--method", "no-demos", "--max-cost", "3")
+    assert isinstance(found.exception, UsageError)
+    assert "--max-cost is for a model behind a server" in str(found.exception)
+
+
+@pytest.mark.parametrize("option", ["--max-cost", "--requests", "--context"])
+def test_nothing_is_not_no_limit(option, running, home):
+    server = running(fake.VLLM)
+    found = classify("--lm", server.spec, "--method", "no-demos", "--price-in", "2", option, "0")
+    assert isinstance(found.exception, ConfigError)
+    assert option.strip("-").replace("-", "_") in str(found.exception)
+    assert server.asked == []
+
+
+def test_a_saved_classifier_finds_its_server_again(running, tmp_path, home):
+    server = running(fake.VLLM)
+    saved = tmp_path / "film.zicl-clf"
+    made = classify("--lm", server.spec, "--method", "no-demos", "--save", str(saved))
+    assert made.exit_code == 0, made.output
+    runner = CliRunner()
+    found = runner.invoke(app, ["classify", "A fine film.", "--with", str(saved), "--requests", "2"])
+    assert found.exit_code == 0, found.output
+    assert "remembered" in found.stderr
+    server.following = False
+    other = runner.invoke(app, ["classify", "A fine film.", "--with", str(saved), "--requests", "2"])
+    assert "is not the one" in str(other.exception)

@@ -1,0 +1,161 @@
+"""Retrieval: always exactly k, distinct, never the input itself, and independent of other items."""
+
+import json
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import DOCUMENTS, BagEncoder, make_index
+from zicl.exceptions import RetrievalError, UnknownNameError
+from zicl.inputs.pair import join
+from zicl.retrieve.concat import JointIndex
+from zicl.retrieve.strategies.base import RETRIEVERS, Query, draw
+from zicl.retrieve.strategies.physical import Physical
+from zicl.retrieve.strategies.random import Random
+
+METHODS = ["nearest", "diverse", "physical", "random", "domain-random"]
+QUERY = "The soup and the bread were cold."
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("index")
+    paths = {}
+    for name, part in (("a", DOCUMENTS[:5]), ("b", DOCUMENTS[5:])):
+        paths[name] = [folder / f"{name}.jsonl"]
+        paths[name][0].write_text("".join(json.dumps({"text": t}) + "\n" for t in part))
+    return make_index(folder / "c.zicl", domains=paths)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(
+    k=st.integers(1, 12),
+    seed=st.integers(0, 3),
+    text=st.sampled_from([QUERY, DOCUMENTS[2], "The lamp on the stage kept failing."]),
+)
+def test_exactly_k_distinct_and_never_the_input(index, method, k, seed, text):
+    found = RETRIEVERS.get(method)().retrieve(index, Query(text, seed), k)
+    texts = [index.sentence(item.row).text for item in found]
+    assert len(texts) == len({t.casefold() for t in texts}) == k
+    own = {QUERY: set(), DOCUMENTS[2]: {2}}.get(text, {0})
+    for item in found:
+        assert index.sentence(item.row).document not in own
+        if item.nearest is not None:
+            assert index.sentence(item.nearest).document not in own
+    similarities = [item.similarity for item in found if item.similarity is not None]
+    assert similarities == sorted(similarities, reverse=True)
+
+
+@given(k=st.integers(1, 8), first=st.sampled_from(DOCUMENTS), second=st.sampled_from(DOCUMENTS))
+def test_no_two_sentences_are_shown_twice_as_a_pair(index, k, first, second):
+    found = Physical().retrieve(index, Query(join(first.split(".")[0], second.split(".")[0])), k)
+    assert len({frozenset((item.row, item.nearest)) for item in found}) == k
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_query_gives_the_same_rows_and_another_seed_may_not(index, method):
+    def rows(seed):
+        return [item.row for item in RETRIEVERS.get(method)().retrieve(index, Query(QUERY, seed), 6)]
+
+    assert rows(1) == rows(1)
+    if method in ("random", "domain-random", "diverse"):
+        assert any(rows(1) != rows(seed) for seed in range(2, 6))
+
+
+@pytest.mark.parametrize("method", ["nearest", "physical", "random", "domain-random"])
+def test_a_larger_k_keeps_what_a_smaller_one_found(index, method):
+    small = RETRIEVERS.get(method)().retrieve(index, Query(QUERY), 4)
+    large = RETRIEVERS.get(method)().retrieve(index, Query(QUERY), 9)
+    assert large[:4] == small
+
+
+def test_a_larger_k_keeps_the_diverse_draw_too(index):
+    small, large = ({i.row for i in RETRIEVERS.get("diverse")().retrieve(index, Query(QUERY), k)} for k in (4, 9))
+    assert small < large
+
+
+def test_physical_takes_the_neighbour_of_the_nearest(index):
+    for item in Physical().retrieve(index, Query(QUERY), 8):
+        assert item.row == index.neighbour(item.nearest)
+        assert item.row != item.nearest
+
+
+def test_one_sentence_paragraphs_are_passed_over(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("Cold soup alone.\n\nCold soup again. Beside it stands bread.\n\nCold soup once more. A pear.\n")
+    index = make_index(tmp_path / "c.zicl", path)
+    texts = [index.sentence(item.row).text for item in Physical().retrieve(index, Query("Cold soup"), 4)]
+    assert "Cold soup alone." not in texts
+    with pytest.raises(RetrievalError, match="1 nearest sentences stand alone") as error:
+        Physical().retrieve(index, Query("Cold soup"), 5)
+    assert "smaller k" in error.value.hint
+
+
+def test_repeated_neighbours_are_replaced_through_the_next_nearest(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("\n\n".join(f"I agree. Cold soup number {n}. Nice weather {n}." for n in range(6)))
+    index = make_index(tmp_path / "c.zicl", path)
+    texts = [index.sentence(item.row).text for item in Physical().retrieve(index, Query("Cold soup number"), 5)]
+    assert len(set(texts)) == 5
+
+
+def test_the_input_is_not_shown_even_as_a_duplicate_elsewhere(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("Same here. Other one.\n\nThird one. Same here.\n\nFourth one. Fifth one.\n")
+    index = make_index(tmp_path / "c.zicl", path)
+    for method in METHODS:
+        found = RETRIEVERS.get(method)().retrieve(index, Query("same here."), 2)
+        assert "Same here." not in [index.sentence(item.row).text for item in found]
+
+
+def test_random_inputs_are_one_set_for_all(index):
+    sets = {
+        tuple(i.row for i in Random().retrieve(index, Query(text), 5)) for text in (QUERY, "Other words.", "Third.")
+    }
+    assert len(sets) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_too_large_a_k_says_what_to_change(index, method):
+    with pytest.raises(RetrievalError, match="of k = 31") as error:
+        RETRIEVERS.get(method)().retrieve(index, Query(QUERY), 31)
+    assert "k" in error.value.hint
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_leaving_the_input_in_can_be_asked_for(index, method):
+    found = RETRIEVERS.get(method)(exclude_self=False).retrieve(index, Query(DOCUMENTS[2]), 20)
+    assert 2 in {index.sentence(item.row).document for item in found}
+
+
+def test_draws_are_permutations_with_a_fixed_beginning():
+    query = Query("x", 3)
+    assert sorted(draw(query, "p", 50)) == list(range(50))
+    assert list(islice(draw(query, "p", 50), 30)) == list(draw(query, "p", 50))[:30]
+    assert list(draw(query, "p", 50)) != list(draw(Query("x", 4), "p", 50))
+
+
+def test_unknown_method():
+    with pytest.raises(UnknownNameError, match="did you mean 'nearest'"):
+        RETRIEVERS.get("nearst")
+
+
+def test_two_corpora_search_as_one(tmp_path, index):
+    path = tmp_path / "more.txt"
+    path.write_text("The soup and the pears were warm. We stayed for hours.")
+    other = make_index(tmp_path / "m.zicl", path)
+    joint = JointIndex(index, other)
+    found = Physical().retrieve(joint, Query("The soup and the pears were warm indeed."), 5)
+    assert joint.sentence(found[0].row).text == "We stayed for hours."
+    assert joint.sentence(found[0].row).document == 10
+    assert joint.documents_like(path.read_text()) == {10}
+    assert len(joint.indexed()) == 32
+    assert BagEncoder().identity == joint.encoder.identity
+
+
+def test_a_corpus_that_is_too_small_is_said_to_be_so(index):
+    with pytest.raises(RetrievalError, match="the corpus has no more sentences") as error:
+        Physical().retrieve(index, Query(QUERY), 500)
+    assert "a larger corpus" in error.value.hint
