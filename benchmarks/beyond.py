@@ -50,9 +50,9 @@ def main() -> None:
 
 def count(experiment: Path, data: Path) -> dict[str, float]:
     """Forward tokens an example, by cell: prompts are written, none is run."""
-    from zicl.cli._experiment import in_data_dir
-    from zicl.lab.evaluate.context import World
-    from zicl.lab.evaluate.count_tokens import TokenCounter
+    from zicl.cli.experiment_options import in_data_dir
+    from zicl.lab.evaluate.context import ExperimentContext
+    from zicl.lab.evaluate.estimate import TokenCounter
     from zicl.lab.evaluate.experiment import read_experiment
     from zicl.lab.evaluate.plan import cells
     from zicl.lab.evaluate.run import Runner
@@ -60,7 +60,7 @@ def count(experiment: Path, data: Path) -> dict[str, float]:
 
     read = in_data_dir(read_experiment(experiment, {}), data)
     counter = TokenCounter(load_lm(read.lm, offline=True))
-    world = World(read, lm=counter, offline=True)
+    world = ExperimentContext(read, lm=counter, offline=True)
     runner, found = Runner(world), {}
     for cell in cells(read):
         if not world.methods[cell.method].needs_lm:
@@ -84,8 +84,8 @@ class Variant(NamedTuple):
 
 def table(folders: Sequence[Path], base_name: str, only_tasks: Sequence[str] | None = None) -> str:
     """The table for people, on all tasks of the base or on some. Columns with nothing in them are left out."""
-    from zicl.lab.report.bootstrap import Bootstrap, pair
     from zicl.lab.report.collect import collect
+    from zicl.lab.report.statistics import Bootstrap, pair_runs
 
     found = collect(folders)
     print("\n".join(found.notes), file=sys.stderr)
@@ -100,7 +100,7 @@ def table(folders: Sequence[Path], base_name: str, only_tasks: Sequence[str] | N
         cells = {task: variant.cells[task] for task in tasks if task in variant.cells}
         if not cells:
             continue
-        pairs = [each for task in cells if (each := pair(cells[task], base.cells[task]))]
+        pairs = [each for task in cells if (each := pair_runs(cells[task], base.cells[task]))]
         estimate = bootstrap.compare(pairs) if pairs else None
         told = (
             "–"
@@ -154,20 +154,20 @@ def read_counts(folders: Iterable[Path]) -> dict[str, float]:
 
 def under_other_shares(found: Any, cells: dict[str, Any]) -> list[str]:
     """The mean accuracy on rows drawn with other shares of the labels."""
-    from zicl.lab.report.imbalance import PATTERNS, resampled
+    from zicl.lab.report.recalibrate import PATTERNS, resample_results
 
-    drawn = resampled(replace(found, cells={cell.key: cell for cell in cells.values()}))
+    drawn = resample_results(replace(found, cells={cell.key: cell for cell in cells.values()}))
     by_pattern = [[each.accuracy for each in drawn if each.pattern == pattern] for pattern in PATTERNS]
     return [f"{sum(values) / len(values):.1f}" if len(values) == len(cells) else "–" for values in by_pattern]
 
 
 def variants(found: Any, counted: dict[str, float]) -> Iterator[Variant]:
     """Every method as it was run and with batch calibration, and of the joined ones some of their terms too."""
-    from zicl.lab.report.calibrate import calibrated
+    from zicl.lab.report.recalibrate import calibrate_results
 
     if len({(key.model, key.template) for key in found.cells}) > 1:
         raise SystemExit("these results are of several models or templates, which cannot stand in one table")
-    batch = calibrated(found, every=True)
+    batch = calibrate_results(found, every=True)
     for method, inference in dict.fromkeys((key.method, key.inference) for key in found.cells):
 
         def of(cells: dict[Any, Any], own: tuple[str, str] = (method, inference)) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def subsets(method: str, cells: dict[str, Any], more: str, counted: dict[str, fl
 
 def joined_with_controls(found: Any, cells: dict[str, Any], tokens: dict[str, float]) -> Iterator[Variant]:
     """z-icl's stored scores with a control's cosines: what z-icl+ gives for labels with and without descriptions."""
-    from zicl.score.calibration import joined
+    from zicl.score.calibration import join_terms
     from zicl.score.experts import SCALE
 
     for control, name in PLUS.items():
@@ -219,7 +219,7 @@ def joined_with_controls(found: Any, cells: dict[str, Any], tokens: dict[str, fl
             for run in cells[task].runs:
                 if not np.array_equal(run.examples, cosines.examples):
                     raise SystemExit(f"{task}: {COST} and {control} have other examples: finish the run first")
-                runs.append(rescored(run, np.concatenate([run.terms, SCALE * cosines.terms]), joined))
+                runs.append(rescored(run, np.concatenate([run.terms, SCALE * cosines.terms]), join_terms))
             own[task] = replace(cells[task], runs=tuple(runs))
         if own:
             title = f"Z-ICL + {beside[task].kind.title[0].lower()}{beside[task].kind.title[1:]}"
@@ -244,10 +244,10 @@ def forward_tokens(counted: dict[str, float], method: str, inferences: Iterable[
 
 def only(cell: Any, names: Sequence[str], *, calibrate: bool) -> Any:
     """The joined method with some of its terms."""
-    from zicl.lab.report.calibrate import batch_scores
-    from zicl.score.calibration import joined
+    from zicl.lab.report.recalibrate import batch_scores
+    from zicl.score.calibration import join_terms
 
-    join, chosen = batch_scores if calibrate else joined, [TERMS.index(name) for name in names]
+    join, chosen = batch_scores if calibrate else join_terms, [TERMS.index(name) for name in names]
     runs = tuple(rescored(run, run.terms[chosen], join) for run in cell.runs)
     return replace(cell, kind=replace(cell.kind, batch=calibrate), runs=runs)
 

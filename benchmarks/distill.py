@@ -115,7 +115,8 @@ def unlabelled(name: str, domain: str | None, options: Any) -> tuple[list[str], 
 
 def build_index(options: Any) -> Any:
     """A corpus of news and reviews, built on first use."""
-    from zicl.corpus.builder import BuildOptions, build_corpus
+    from zicl.corpus.builder import build_corpus
+    from zicl.corpus.shards import BuildOptions
     from zicl.corpus.sources import find_sources
     from zicl.corpus.store import Corpus
     from zicl.retrieve import builder as build

@@ -39,19 +39,19 @@ def main() -> None:
 
     torch.set_num_threads(arguments.threads)
     from zicl.apps.demo import example_index
-    from zicl.lab.evaluate.context import World
+    from zicl.lab.evaluate.context import ExperimentContext
     from zicl.lab.evaluate.experiment import Experiment
-    from zicl.lab.evaluate.plan import Cell
+    from zicl.lab.evaluate.plan import PlanCell
     from zicl.lab.evaluate.run import Runner
 
     with tempfile.TemporaryDirectory() as folder:
         tasks = write_task(Path(folder), arguments.examples)
         experiment = Experiment(tasks=["Snippets"], methods=METHODS, corpus="given", task_file=str(tasks))
-        world = World(experiment, index=example_index())
+        world = ExperimentContext(experiment, index=example_index())
         runner, plain, result, others = Runner(world), plain_model(world.lm), {}, 0.0
         for inference in ("direct", "channel"):
             for name in METHODS:
-                cell = Cell("Snippets", name, "task", inference, 100 if world.methods[name].seeded else None)
+                cell = PlanCell("Snippets", name, "task", inference, 100 if world.methods[name].seeded else None)
                 row, load = measure(runner, plain, cell, arguments)
                 result[f"{name}, {inference}"], others = row, max(others, load)
     result["machine"] = {"threads": arguments.threads, "verdict": verdict(others)}

@@ -94,9 +94,9 @@ def score(classifier: ZICLClassifier, chunk: list[dict], variant: str, train: li
     texts = [record["text"] for record in chunk]
     if variant not in ORACLES:
         return [{s.label: round(s.log_likelihood, 5) for s in r.scores} for r in classifier.classify(texts)]
-    from zicl.prompt.builder import Demonstration
+    from zicl.prompt.builder import LabelledText
 
-    demos = [Demonstration(text, label) for text, label in shots(train, variant)]
+    demos = [LabelledText(text, label) for text, label in shots(train, variant)]
     pipeline = classifier.pipeline_
     prompts = [pipeline.builder.build(text, demos, LABELS) for text in texts]
     found = pipeline.lm.score(prompts)
@@ -114,8 +114,8 @@ def shots(train: list[dict], variant: str) -> list[tuple[str, str]]:
 
 
 def build_corpus(arguments: argparse.Namespace) -> Path:
-    from zicl.corpus.builder import BuildOptions
     from zicl.corpus.builder import build_corpus as build
+    from zicl.corpus.shards import BuildOptions
     from zicl.corpus.sources import find_sources
     from zicl.corpus.store import Corpus
     from zicl.retrieve.builder import build_index

@@ -32,22 +32,22 @@ def main() -> None:
     from score import prepare
 
     from zicl.apps.demo import example_index, reviews
-    from zicl.lm.heads import Head, layout, silenced
-    from zicl.lm.layer_cache import Below
+    from zicl.lm.heads import Head, head_layout, silence_heads
+    from zicl.lm.layer_cache import LowerLayerCache
     from zicl.lm.load import load_lm
 
     lm = load_lm(offline=True)
     texts = [text for text, _ in reviews("rotten_tomatoes")][:: 8530 // arguments.prompts][: arguments.prompts]
     prompts = prepare(lm, example_index(), ["terrible", "great"], "channel", texts, "z-icl")
-    places = layout(lm)
+    places = head_layout(lm)
     upper = [Head(layer, head) for layer in range(arguments.lowest, places.layers) for head in range(places.heads)]
     sets: list[list[Head]] = [[], *([upper[0], *upper[first::17][:4]] for first in (1, 2, 3))]
 
     def run(*, sharing: bool) -> list[Any]:
-        below = Below(places.blocks[: arguments.lowest]) if sharing else None
+        below = LowerLayerCache(places.blocks[: arguments.lowest]) if sharing else None
         found = []
         for heads in sets:
-            with silenced(lm, heads), lm.forward.sharing(below) if below else nullcontext():
+            with silence_heads(lm, heads), lm.forward.sharing(below) if below else nullcontext():
                 found.append(lm.score(prompts))
         return found
 

@@ -38,12 +38,13 @@ from numpy.typing import NDArray
 
 from zicl._util.random import rng
 from zicl.apps.demo import example_index
-from zicl.retrieve import compressed, exact
+from zicl.retrieve import kinds as compressed
 from zicl.retrieve import kinds as vectors
-from zicl.retrieve.compressed import STORED, Compressed
+from zicl.retrieve import tune as exact
 from zicl.retrieve.index import FIRST_FETCH, Index
-from zicl.retrieve.measure import RECALL_AT, Memory, Questions, asked, measure_here
+from zicl.retrieve.kinds import STORED, CompressedIndex
 from zicl.retrieve.search import search
+from zicl.retrieve.tune import RECALL_AT, MemoryUse, TuningQueries, measure_here, run_queries
 
 BLOCK, VECTORS, FLAT = 1 << 16, "vectors.faiss", "flat.faiss"
 GIB = 1 << 30
@@ -132,7 +133,7 @@ def reranked(made: Made, folder: Path, options: argparse.Namespace) -> dict[str,
     flat = alone(search_exactly, made, folder, options.queries)
     truth = [np.array(each) for each in flat.pop("truth")]
     own = np.full(options.queries, -1)
-    questions = Questions(made.questions(options.queries), own, truth, FIRST_FETCH)
+    questions = TuningQueries(made.questions(options.queries), own, truth, FIRST_FETCH)
     found = alone(search_lists, options.kind, folder, questions, options.target)
     pick = min(
         (row for row in found["measured"] if row["recall_at_16"] >= options.target),
@@ -166,7 +167,7 @@ def costs() -> Iterator[dict[str, Any]]:
 
     def sample() -> None:
         while not stop.wait(0.05):
-            anonymous.append(Memory.now().anonymous or 0)
+            anonymous.append(MemoryUse.now().anonymous or 0)
 
     sampler = threading.Thread(target=sample, daemon=True)
     sampler.start()
@@ -194,7 +195,7 @@ def write(kind: str, made: Made, take: compressed.Take, folder: Path) -> dict[st
     def report(stage: str, done: float, total: float | None = None, note: str = "") -> None:
         times.append(time.perf_counter())
 
-    compressed.write(kind, made.d, made.ntotal, take, folder / "work", folder / VECTORS, report)
+    compressed.write_compressed(kind, made.d, made.ntotal, take, folder / "work", folder / VECTORS, report)
     return {"learn_seconds": round(times[1] - times[0], 1), "add_seconds": round(times[-1] - times[1], 1)}
 
 
@@ -210,16 +211,16 @@ def search_exactly(made: Made, folder: Path, queries: int) -> dict[str, Any]:
     vectors.write("flat", made.d, made.blocks(), np.empty((0, made.d), np.float32), made.ntotal, folder / FLAT)
     index, questions = vectors.read("flat", folder / FLAT), made.questions(queries)
     with costs() as found:
-        truth, similarities = exact.nearest(index, questions, RECALL_AT)
-        few = Questions(questions[:20], np.full(20, -1), truth[:20], FIRST_FETCH)
-        recall, milliseconds = asked(lambda n: search(index, questions[n], FIRST_FETCH)[0], few)
+        truth, similarities = exact.exact_search(index, questions, RECALL_AT)
+        few = TuningQueries(questions[:20], np.full(20, -1), truth[:20], FIRST_FETCH)
+        recall, milliseconds = run_queries(lambda n: search(index, questions[n], FIRST_FETCH)[0], few)
     found["milliseconds"], found["recall_at_16"] = round(milliseconds, 3), round(recall, 4)
     found["flat_gib"] = size(folder / FLAT)
     found["similarity_of_first_and_16th"] = [round(float(similarities[:, at].mean()), 3) for at in (0, -1)]
     return {**found, "truth": truth.tolist()}
 
 
-def search_lists(kind: str, folder: Path, questions: Questions, target: float) -> dict[str, Any]:
+def search_lists(kind: str, folder: Path, questions: TuningQueries, target: float) -> dict[str, Any]:
     with costs() as found:
         rows = measure_here(kind, folder / VECTORS, questions, target)
     found["measured"] = [
@@ -238,17 +239,17 @@ def search_codes(made: Made, folder: Path, queries: int) -> dict[str, Any]:
     """Search with the usual effort; the true neighbours are found by making all vectors once more."""
     questions = made.questions(queries)
     with costs() as found:
-        index = Compressed(vectors.read("ivf", folder / VECTORS), None)
+        index = CompressedIndex(vectors.read("ivf", folder / VECTORS), None)
         answers = [search(index, query, 256)[0] for query in questions]
-        _, milliseconds = asked(
+        _, milliseconds = run_queries(
             lambda n: search(index, questions[n], FIRST_FETCH)[0],
-            Questions(questions, np.full(queries, -1), [each[:1] for each in answers], FIRST_FETCH),
+            TuningQueries(questions, np.full(queries, -1), [each[:1] for each in answers], FIRST_FETCH),
         )
-        memory = Memory.now()
+        memory = MemoryUse.now()
     found["milliseconds"] = round(milliseconds, 3)
     found["nprobe"], found["lists"] = int(index.lists.nprobe), int(index.lists.nlist)
     found["anonymous_gib"], found["mapped_gib"] = (round((v or 0) / GIB, 3) for v in (memory.anonymous, memory.mapped))
-    truth, _ = exact.nearest(made, questions, RECALL_AT)
+    truth, _ = exact.exact_search(made, questions, RECALL_AT)
     for reach in (16, 64, 256):
         found[f"true_16_among_first_{reach}"] = round(
             float(np.mean([np.isin(t, a[:reach]).mean() for t, a in zip(truth, answers, strict=True)])), 4

@@ -97,9 +97,9 @@ def throughput(classifier: Any, texts: list[str], rounds: int) -> tuple[dict[str
 
 def refusals(classifier: Any, texts: list[str], count: int) -> dict[str, Any]:
     """How long a refusal takes while the queue is full and the model is busy."""
-    from zicl.apps.serve.limits import Limits
+    from zicl.apps.serve.limits import RequestLimits
 
-    with serving(classifier, Limits(queue=8, texts=8)) as (port, service), ThreadPoolExecutor(32) as clients:
+    with serving(classifier, RequestLimits(queue=8, texts=8)) as (port, service), ThreadPoolExecutor(32) as clients:
         stop = threading.Event()
 
         def fill(number: int) -> None:
@@ -188,14 +188,14 @@ def serving(classifier: Any, limits: Any = None) -> Iterator[tuple[int, Any]]:
     import uvicorn
 
     from zicl.apps.serve.app import make_app
-    from zicl.apps.serve.guard import Access
-    from zicl.apps.serve.limits import Limits
+    from zicl.apps.serve.limits import RequestLimits
     from zicl.apps.serve.page import load_page
-    from zicl.apps.serve.run import listen, settings
+    from zicl.apps.serve.security import Access
+    from zicl.apps.serve.server import listen, settings
     from zicl.apps.serve.service import Service
 
     found, access = listen(Access(port=0))
-    service, loaded = Service(lambda: classifier, limits or Limits()), threading.Event()
+    service, loaded = Service(lambda: classifier, limits or RequestLimits()), threading.Event()
     service.on_loaded = loaded.set
     server = uvicorn.Server(settings(make_app(service, access, load_page()), service.limits.deadline))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})

@@ -102,11 +102,10 @@ def pace(ends: list[float], workers: int) -> float:
 def storing(folder: Path) -> dict[str, float]:
     """Reading, deduplicating and storing, with sentences that are split already; sentences a second."""
     from zicl.corpus.builder import build_corpus
-    from zicl.corpus.paragraphs import in_turn
     from zicl.corpus.sources import find_sources
-    from zicl.corpus.splitter import get_splitter
+    from zicl.corpus.splitter import get_splitter, split_locally
 
-    sources, split = find_sources([str(folder / "reviews.jsonl")]), in_turn(get_splitter("sentencex"))
+    sources, split = find_sources([str(folder / "reviews.jsonl")]), split_locally(get_splitter("sentencex"))
     known: dict[str, list[list[str]]] = {}
 
     def learn(texts: Iterable[str]) -> Iterator[list[list[str]]]:
@@ -122,12 +121,12 @@ def storing(folder: Path) -> dict[str, float]:
 
 def splitting(raw: Path, folder: Path, workers: int) -> tuple[Any, dict[str, float]]:
     """Reading, splitting and storing; sentences a second."""
-    from zicl.apps.cluster.connect import connected
-    from zicl.apps.cluster.split import split_on
+    from zicl.apps.cluster.connect import connect
+    from zicl.apps.cluster.ray_data import split_on
     from zicl.corpus.builder import build_corpus
     from zicl.corpus.sources import find_sources
 
-    with connected("ray", workers=workers, threads=THREADS) as cluster:
+    with connect("ray", workers=workers, threads=THREADS) as cluster:
         split = split_on(cluster, "sentencex")
         # Processes start with the first tasks they get.
         list(split_on(cluster, "sentencex", characters=1)(["A process is started."] * 8 * workers))
@@ -144,14 +143,14 @@ def splitting(raw: Path, folder: Path, workers: int) -> tuple[Any, dict[str, flo
 
 def embedding(corpus: Any, folder: Path, workers: int, count: int) -> dict[str, float]:
     """Sentences a second, after the first shard of each worker."""
-    from zicl.apps.cluster.connect import connected
-    from zicl.apps.cluster.embed import embed_on
+    from zicl.apps.cluster.connect import connect
+    from zicl.apps.cluster.ray_data import embed_on
     from zicl.retrieve.encoder import load_encoder
 
     vectors = folder / "vectors"
     vectors.mkdir()
     starts = [2048 * number for number in range(count + workers)]
-    with connected("ray", workers=workers, threads=THREADS) as cluster:
+    with connect("ray", workers=workers, threads=THREADS) as cluster:
         for _ in embed_on(cluster, corpus, load_encoder())(starts, vectors):
             pass
     ends = sorted(path.stat().st_mtime for path in vectors.glob("*.npy"))
@@ -160,13 +159,12 @@ def embedding(corpus: Any, folder: Path, workers: int, count: int) -> dict[str, 
 
 def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
     """Examples a second once the models are loaded, and what a batch costs beyond its computation."""
-    from zicl.apps.cluster.connect import connected
-    from zicl.apps.cluster.evaluate import EvaluationWorker, Spread
-    from zicl.apps.cluster.pool import Pool
-    from zicl.apps.cluster.ray_workers import RayCrew
-    from zicl.apps.cluster.worker import Conditions
+    from zicl.apps.cluster.connect import WorkerSetup, connect
+    from zicl.apps.cluster.evaluate import ClusterCompute, EvaluationWorker
+    from zicl.apps.cluster.pool import WorkerPool
+    from zicl.apps.cluster.ray_workers import RayWorkers
     from zicl.apps.demo import example_index
-    from zicl.lab.evaluate.context import World
+    from zicl.lab.evaluate.context import ExperimentContext
     from zicl.lab.evaluate.experiment import Experiment
     from zicl.lab.evaluate.plan import batches
 
@@ -180,13 +178,13 @@ def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
         "task_file": str(write_task(folder, count)),
     }
     experiment = Experiment(**settings)
-    world = World(experiment)
+    world = ExperimentContext(experiment)
     todo = list(batches(experiment, world.examples))
-    with connected("ray", workers=workers, threads=THREADS) as cluster:
+    with connect("ray", workers=workers, threads=THREADS) as cluster:
         begun = time.perf_counter()
-        arguments = partial(World, experiment), Conditions(THREADS)
-        with Pool(RayCrew(EvaluationWorker, arguments, cluster, print), workers) as pool:
-            compute = Spread(pool, world.hashes)
+        arguments = partial(ExperimentContext, experiment), WorkerSetup(THREADS)
+        with WorkerPool(RayWorkers(EvaluationWorker, arguments, cluster, print), workers) as pool:
+            compute = ClusterCompute(pool, world.hashes)
             compute.manifest()
             start = time.perf_counter() - begun
             # In the first third every worker loads its models and computes what all its batches share.

@@ -39,10 +39,10 @@ def draw() -> None:
     """Accuracy against forward tokens along the knob."""
     from matplotlib.figure import Figure
 
-    from zicl.lab.report.drawing import drawing, save
+    from zicl.lab.report.plotting import plot_style, save_figure
 
     points: dict[str, Any] = runpy.run_path(str(BENCHMARKS / "beyond.py"))["points"](ROWS / "beyond", KNOB)
-    with drawing():
+    with plot_style():
         figure = Figure(figsize=(4.6, 2.8), layout="constrained")
         axes = figure.add_subplot()
         for more, marker, line in (("", "o", "-"), (", batch", "s", "--")):
@@ -54,7 +54,7 @@ def draw() -> None:
         axes.set_xlabel("forward tokens an input")
         axes.set_ylabel("accuracy, mean over tasks")
         axes.legend(frameon=False)
-        save(figure, FIGURE)
+        save_figure(figure, FIGURE)
 
 
 if __name__ == "__main__":

@@ -33,14 +33,13 @@ def _found(name: str) -> str:
 
 def tell_all() -> None:
     """Figures and findings of all studies that have rows."""
-    from zicl.lab.study.settings import read_settings
-    from zicl.lab.study.studies import NAMES, STUDIES
-    from zicl.lab.study.summarize import tell
+    from zicl.lab.study.run import summarize
+    from zicl.lab.study.settings import NAMES, STUDIES, read_settings
 
     settings = read_settings(BENCHMARKS / "studies.toml", {})
     for name in NAMES:
         if (STORED / name).is_dir():
-            tell(STUDIES.get(name), settings.options(STUDIES.get(name)), STORED / name)
+            summarize(STUDIES.get(name), settings.options(STUDIES.get(name)), STORED / name)
 
 
 if __name__ == "__main__":

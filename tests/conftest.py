@@ -173,7 +173,8 @@ def index(tmp_path, jsonl):
 
 
 def make_index(folder: Path, *paths: Path, domains=None, kind="flat", **options):
-    from zicl.corpus.builder import BuildOptions, build_corpus
+    from zicl.corpus.builder import build_corpus
+    from zicl.corpus.shards import BuildOptions
     from zicl.corpus.sources import find_sources
     from zicl.retrieve.builder import build_index
     from zicl.retrieve.index import Index

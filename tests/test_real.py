@@ -11,9 +11,9 @@ import torch
 from zicl._util.catalog import get_asset
 from zicl.apps.demo import reviews
 from zicl.exceptions import SynonymError
-from zicl.prompt.builder import Demonstration, PromptBuilder
+from zicl.prompt.builder import LabelledText, PromptBuilder
 from zicl.prompt.labels import Labels
-from zicl.prompt.synonyms import complete_synonyms, random_unigrams, suggest
+from zicl.prompt.synonyms import complete_synonyms, random_unigrams, suggest_synonyms
 from zicl.prompt.template import get_template
 from zicl.prompt.wordnet import candidates, common_part_of_speech
 
@@ -33,7 +33,7 @@ def real_prompts(lm, inference, count):
     builder = PromptBuilder(lm.tokenizer, get_template("review"), inference, context=lm.context)
     for number in range(count):
         start = 17 * number
-        demos = [Demonstration(text, ("good", "bad")[n % 2]) for n, text in enumerate(texts[start : start + 6])]
+        demos = [LabelledText(text, ("good", "bad")[n % 2]) for n, text in enumerate(texts[start : start + 6])]
         yield builder.build(texts[start + 16], demos, ("terrible", "great"))
 
 
@@ -87,7 +87,7 @@ GOLDEN_SCORES = [-26.6628, -25.3178]
     ],
 )
 def test_synonyms_that_make_sense(real_lm, encoder, labels, expected):
-    found = suggest(Labels.of(labels.split()), encoder, real_lm, offline=True)
+    found = suggest_synonyms(Labels.of(labels.split()), encoder, real_lm, offline=True)
     best = {name: options[0].word for name, options in found.items() if options}
     assert expected.items() <= best.items()
     words = {option.word for options in found.values() for option in options}
@@ -95,9 +95,9 @@ def test_synonyms_that_make_sense(real_lm, encoder, labels, expected):
 
 
 def test_phrases_go_by_their_head_word(real_lm, encoder):
-    found = suggest(Labels.of(["technical issue", "praise"]), encoder, real_lm, offline=True)
+    found = suggest_synonyms(Labels.of(["technical issue", "praise"]), encoder, real_lm, offline=True)
     assert found["technical issue"][0].word.startswith("technical ")
-    whole = suggest(Labels.of(["real estate", "praise"]), encoder, real_lm, offline=True)["real estate"]
+    whole = suggest_synonyms(Labels.of(["real estate", "praise"]), encoder, real_lm, offline=True)["real estate"]
     assert not any(option.word.startswith("real ") for option in whole)
 
 

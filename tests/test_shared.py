@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from zicl.corpus.builder import BuildOptions, build_corpus
+from zicl.corpus.builder import build_corpus
+from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import find_sources
 from zicl.lab.evaluate.examples import read_examples, read_test
 from zicl.lab.evaluate.tasks import read_tasks

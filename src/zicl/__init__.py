@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from zicl._util.process import __version__
 
 # Public names, each with the module that has it; heavy modules are imported on first use.
 _PUBLIC = {
@@ -28,18 +28,17 @@ _PUBLIC = {
     "ZICLError": "zicl.exceptions",
     "build_corpus": "zicl.corpus.builder",
     "build_index": "zicl.retrieve.builder",
-    "load": "zicl.persistence",
+    "load": "zicl.classifier",
 }
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
-    from zicl.classifier import ZICLClassifier
+    from zicl.classifier import ZICLClassifier, load
     from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring
     from zicl.corpus.builder import build_corpus
     from zicl.corpus.store import Corpus
     from zicl.exceptions import ZICLError
     from zicl.explanation import Explanation
-    from zicl.persistence import load
     from zicl.prompt.labels import Label, Labels
     from zicl.retrieve.builder import build_index
 

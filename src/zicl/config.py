@@ -1,44 +1,68 @@
-"""Settings as a few small frozen values, each open to new options; unknown keys are errors."""
+"""Settings as small frozen values, each documented where it is declared; unknown keys are errors.
+
+``resolve`` joins them: a method's preset, with whatever was set over it, is what is in force.
+
+>>> resolve("z-icl", {"retrieval": Retrieval(k=8)}).retrieval
+Retrieval(method='physical', k=8, pool=4096, exclude_self=True, include_fit_texts=False, share=1, order='nearest-last')
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
+    ValidationError,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
 from zicl._util.registry import did_you_mean
-from zicl.lm.devices import read_map
+from zicl._util.validation import config_error
+from zicl.exceptions import ConfigError
 
-# Retrievers that draw nothing: with gold labels a run of them is the same under every seed.
-WITHOUT_DRAWS = ("nearest", "physical")
 Order = Literal["nearest-last", "nearest-first", "shuffled"]
+Inference = Literal["direct", "channel"]
+# How accelerate spreads a model by itself.
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+MAP_PREFIX = "map:"
+DEVICE_FORM = (
+    f"auto, cpu, cuda, cuda:1 or mps; or a map: {', '.join(MAP_PREFIX + name for name in DEVICE_MAPS)}, "
+    """map:{"model.layers.0": "cuda:0", "": "cpu"}"""
+)
 
 
-class Dumped(BaseModel):
-    """Settings that, written down, leave out what came ``later`` and nobody set: older folders stay what they are."""
+def parse_device_map(device: str) -> str | dict[str, str | int] | None:
+    """Return the device map that a device name holds, if it holds one.
+
+    >>> parse_device_map("map:auto"), parse_device_map("cuda:1")
+    ('auto', None)
+    """
+    if not device.startswith(MAP_PREFIX):
+        return None
+    text = device.removeprefix(MAP_PREFIX)
+    if text in DEVICE_MAPS:
+        return text
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not found or not all(type(place) in (str, int) for place in found.values()):
+        raise ConfigError(f"{device!r} is no map of a model's parts to devices", hint=f"expected {DEVICE_FORM}")
+    return found
+
+
+class FrozenSettings(BaseModel):
+    """A frozen group of settings; unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    later: ClassVar[tuple[str, ...]] = ()
 
-    @model_serializer(mode="wrap")
-    def _without_later(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = handler(self)
-        fields = type(self).model_fields
-        unset = [name for name in self.later if getattr(self, name) == fields[name].default]
-        return {name: value for name, value in written.items() if name not in unset}
-
-
-class _Settings(Dumped):
     def over(self, base: Self) -> Self:
-        """``base`` with what was set here: ``Retrieval(k=8)`` changes k and nothing else of a method.
+        """Return ``base`` with the fields that were set here: ``Retrieval(k=8)`` changes k and nothing else.
 
         >>> Retrieval(k=8).over(Retrieval(method="nearest")) == Retrieval(method="nearest", k=8)
         True
@@ -46,60 +70,58 @@ class _Settings(Dumped):
         return base.model_copy(update={name: getattr(self, name) for name in self.model_fields_set})
 
 
-class Retrieval(_Settings):
-    """Which sentences become demonstrations, and in which order they stand."""
+class Retrieval(FrozenSettings):
+    """Which sentences become demonstrations, and their order in the prompt."""
 
-    later = ("order",)
-
+    # A name of ``zicl.retrieve.strategies``, or of an installed plug-in.
     method: str = "physical"
+    # The number of demonstrations.
     k: int = Field(16, ge=0)
-    # Of how many nearest sentences "diverse" draws: a number, or a share of the corpus (at least 2 k sentences).
+    # "diverse" draws from this many nearest sentences: a number, or a fraction of the corpus (at least 2 k sentences).
     pool: int | float = 4096
+    # Never show a text, or its document, as its own demonstration.
     exclude_self: bool = True
     # Texts given to fit() join the corpus, in memory only.
     include_fit_texts: bool = False
-    # About so many inputs share one set of demonstrations: clusters of the texts given to fit(), then frozen.
+    # Share one demonstration set among about this many similar inputs: clusters of the texts given to fit(), frozen.
     share: int = Field(1, ge=1)
     # Whatever the order, a prompt that is too long loses its farthest demonstrations.
     order: Order = "nearest-last"
 
     @field_validator("pool")
     @classmethod
-    def _number_or_share(cls, value: int | float) -> int | float:
+    def _number_or_fraction(cls, value: int | float) -> int | float:
         if not (value >= 1 if isinstance(value, int) else 0 < value < 1):
-            raise ValueError("a whole number of sentences, at least 1, or a share of the corpus between 0 and 1")
+            raise ValueError("a whole number of sentences, at least 1, or a fraction of the corpus between 0 and 1")
         return value
 
 
-class Labelling(_Settings):
-    """Which labels the demonstrations get, and which words these are shown as."""
+class Labelling(FrozenSettings):
+    """Which labels the demonstrations get, and the words that show them."""
 
-    later = ("seed",)
-
-    # "neighbours": sentences that stand near a demonstration, for options that are other words for every text.
-    # "none": the sentences alone, no label beside them.
+    # "neighbours": sentences near a demonstration, for options that differ from text to text. "none": no label at all.
     words: Literal["original", "synonyms", "random-words", "neighbours", "none"] = "synonyms"
-    # Drawn at random, or the model's own confident zero-shot answers.
+    # Random labels, or the model's own confident zero-shot predictions.
     source: Literal["random", "self"] = "random"
-    # Every label as often as every other, instead of independent draws.
+    # Every label equally often, instead of independent draws.
     balanced: bool = False
-    # Scores are averaged over so many draws of labels for the same demonstrations.
+    # Average the scores over this many draws of labels for the same demonstrations.
     assignments: int = Field(1, ge=1)
-    # Decides the draws of labels in the place of the run's seed, which then decides those of sentences alone.
+    # Draw labels with this seed; the run's seed then draws sentences only.
     seed: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
-    def _drawn(self) -> Self:
+    def _consistent(self) -> Self:
         drawn = self.balanced or self.assignments > 1 or self.seed is not None
         if self.words == "none" and (drawn or self.source == "self"):
-            raise ValueError("words = 'none' shows no labels: it goes with no option of a draw of labels")
+            raise ValueError("words = 'none' shows no labels: it excludes balanced, assignments, seed and source")
         if self.source == "self" and drawn:
-            raise ValueError("the model's own labels are not drawn: source = 'self' goes with neither option of a draw")
+            raise ValueError("source = 'self' draws no labels: it excludes balanced, assignments and seed")
         return self
 
 
-class PromptSettings(_Settings):
-    """How the prompt is written and cut. ``template`` is a name, or the two lines themselves."""
+class PromptSettings(FrozenSettings):
+    """How the prompt is written and cut. ``template`` is a name, or its two lines."""
 
     template: str | tuple[str, str] = "auto"
     tokens_per_demo: int = Field(256, ge=1)
@@ -108,57 +130,75 @@ class PromptSettings(_Settings):
     bos: Literal["auto", "on", "off"] = "auto"
 
 
-class Scoring(_Settings):
-    """How the language model scores a label, and where it runs (device, dtype and batch size: if it is loaded here)."""
+class Scoring(FrozenSettings):
+    """How a label is scored, and where a language model that is loaded here runs (device, dtype, batch size)."""
 
     inference: Literal["direct", "channel", "both"] = "channel"
-    # One more term: the encoder's cosine of the text to each label's description, or to its words.
+    # Join the encoder expert: the cosine of the text to each label's description, or to its words.
     encoder: bool = False
+    # Compare the sum of a label's token log-likelihoods, or their mean.
     reduce: Literal["sum", "mean"] = "sum"
     # One device, or a map over several: map:auto. See docs/MODELS.md.
     device: str = "auto"
     dtype: Literal["float32", "bfloat16", "float16", "int8"] = "float32"
-    # At most so many prompts at once; fewer where they are long, or where memory runs out.
+    # The maximum number of prompts per batch; fewer where they are long, or where memory runs out.
     batch_size: int = Field(8, ge=1)
 
     @field_validator("device")
     @classmethod
-    def _readable_map(cls, value: str) -> str:
-        read_map(value)
+    def _valid_map(cls, value: str) -> str:
+        parse_device_map(value)
         return value
 
 
-# The method of calibration that each of its other settings belongs to.
-CALIBRATES = {"priors": "batch", "texts": "batch", "draws": "domain", "premise": "pmi"}
+# Calibration settings that only one method uses.
+_CALIBRATION_OPTIONS = {"priors": "batch", "texts": "batch", "draws": "domain", "premise": "pmi"}
 
 
-class Calibration(_Settings):
-    """What is taken off a label's score because the model would give it to any text.
+class Calibration(FrozenSettings):
+    """What to subtract from a label's score because the model would give it to any text.
 
-    ``batch`` fits the shares on texts given to fit(), or takes ``priors``; the others score inputs without content
-    under the same demonstrations: ``contextual`` three fixed ones, ``domain`` random words of the demonstrations,
-    ``pmi`` the bare input line, or ``premise`` in it.
+    ``batch`` fits label priors on texts given to fit(), or takes ``priors``; the others score content-free inputs under
+    the same demonstrations: ``contextual`` three fixed ones, ``domain`` random words of the demonstrations, ``pmi`` the
+    bare input line, or ``premise`` in it.
     """
 
     method: Literal["none", "batch", "contextual", "domain", "pmi"] = "none"
+    # The probability of each label, instead of fitting it.
     priors: dict[str, float] | None = None
-    # Of the texts given to fit(), a seeded sample of so many is scored.
+    # Fit on a seeded sample of this many of the texts given to fit().
     texts: int = Field(200, ge=1)
+    # The number of random content-free inputs.
     draws: int = Field(4, ge=1)
     premise: str = ""
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
-        for name, method in CALIBRATES.items():
+    def _consistent(self) -> Self:
+        for name, method in _CALIBRATION_OPTIONS.items():
             if self.method != method and getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"{name} is of the method {method!r}, and changes nothing with {self.method!r}")
-        if self.priors is not None and not all(0 < share <= 1 for share in self.priors.values()):
-            raise ValueError("priors are shares, each above 0 and at most 1")
+                raise ValueError(f"{name} belongs to the method {method!r} and changes nothing with {self.method!r}")
+        if self.priors is not None and not all(0 < prior <= 1 for prior in self.priors.values()):
+            raise ValueError("priors are probabilities, each above 0 and at most 1")
         return self
 
+    @property
+    def fits_priors(self) -> bool:
+        """Whether label priors are fitted on texts, not given."""
+        return self.method == "batch" and self.priors is None
 
-# The groups of settings, by the names they have on the command line and in saved classifiers.
-GROUPS: dict[str, type[BaseModel]] = {
+
+class Settings(NamedTuple):
+    """All settings in force, by group."""
+
+    retrieval: Retrieval = Retrieval()
+    labelling: Labelling = Labelling()
+    prompt: PromptSettings = PromptSettings()
+    scoring: Scoring = Scoring()
+    calibration: Calibration = Calibration()
+
+
+# Groups of settings by the names that the command line and saved classifiers use.
+GROUPS: dict[str, type[FrozenSettings]] = {
     "retrieval": Retrieval,
     "labelling": Labelling,
     "prompt": PromptSettings,
@@ -166,28 +206,43 @@ GROUPS: dict[str, type[BaseModel]] = {
     "calibration": Calibration,
 }
 
-
-class Method(NamedTuple):
-    """A preset: settings that go together under a name, the paper's methods and ours."""
-
-    retrieval: Retrieval
-    labelling: Labelling
-    scoring: Scoring = Scoring()
-    calibration: Calibration = Calibration()
-
-
 METHODS = {
-    "no-demos": Method(Retrieval(k=0), Labelling(words="original")),
-    "random-inputs": Method(Retrieval(method="random"), Labelling(words="original")),
-    "naive": Method(Retrieval(method="nearest"), Labelling(words="original")),
-    "z-icl": Method(Retrieval(method="physical"), Labelling(words="synonyms")),
-    # Chosen in docs/BEYOND.md; the language model reads as much as for z-icl.
-    "z-icl+": Method(Retrieval(method="physical"), Labelling(words="synonyms"), Scoring(encoder=True)),
+    "no-demos": Settings(Retrieval(k=0), Labelling(words="original")),
+    "random-inputs": Settings(Retrieval(method="random"), Labelling(words="original")),
+    "naive": Settings(Retrieval(method="nearest"), Labelling(words="original")),
+    "z-icl": Settings(Retrieval(method="physical"), Labelling(words="synonyms")),
+    # Chosen in docs/BEYOND.md; the language model reads as many tokens as for z-icl.
+    "z-icl+": Settings(Retrieval(method="physical"), Labelling(words="synonyms"), scoring=Scoring(encoder=True)),
 }
 
 
-def get_method(name: str) -> Method:
-    """A preset by name."""
+def get_method(name: str) -> Settings:
+    """Return the settings of a method by name."""
     if name not in METHODS:
         raise did_you_mean("method", name, METHODS)
     return METHODS[name]
+
+
+def resolve(
+    method: str | Settings, overrides: Mapping[str, FrozenSettings | None], *, counted: bool = False
+) -> Settings:
+    """Return the settings in force: a method's, with the fields set in ``overrides`` (by group) over them.
+
+    ``counted`` labels are options that differ from text to text: they have no synonyms, so demonstrations show
+    neighbouring sentences instead unless the overrides name other words.
+    """
+    base = get_method(method) if isinstance(method, str) else method
+    given = {name: value for name, value in overrides.items() if value is not None}
+    changed: dict[str, Any] = {name: value.over(getattr(base, name)) for name, value in given.items()}
+    settings = base._replace(**changed)
+    if counted and not ("labelling" in given and "words" in given["labelling"].model_fields_set):
+        settings = settings._replace(labelling=settings.labelling.model_copy(update={"words": "neighbours"}))
+    return settings
+
+
+def parse_group(name: str, values: Mapping[str, Any], where: str = "") -> Any:
+    """Return a group of settings from plain values; wrong names and values are errors in a user's words."""
+    try:
+        return GROUPS[name].model_validate(dict(values))
+    except ValidationError as error:
+        raise config_error(error, GROUPS[name], where) from error

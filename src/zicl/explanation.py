@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from zicl.inputs.pair import halves, plain
-from zicl.score.results import LabelScore, Result, Shown, nearest_first
+from zicl.inputs.pair import text_parts
+from zicl.score.results import Demonstration, LabelScore, Prediction, nearest_first
 
 
 @dataclass(frozen=True)
 class Explanation:
     """Why a text got its label: its demonstrations, its prompt, and the score of every label."""
 
-    result: Result
+    result: Prediction
 
     @property
     def label(self) -> str:
@@ -23,7 +23,7 @@ class Explanation:
         return self.result.label
 
     @property
-    def demonstrations(self) -> tuple[Shown, ...]:
+    def demonstrations(self) -> tuple[Demonstration, ...]:
         """The pseudo-demonstrations, farthest first, as in the prompt."""
         return self.result.prepared.demos
 
@@ -40,7 +40,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        prompt, (text, *second) = self.result.prepared.prompt, halves(self.result.text)
+        prompt, (text, *second) = self.result.prepared.prompt, text_parts(self.result.text)
         return {
             "text": text,
             **({"pair": second[0]} if second else {}),
@@ -76,7 +76,7 @@ class Explanation:
         from rich.table import Table
         from rich.text import Text
 
-        yield Text.from_markup(f"[bold]{escape(plain(self.result.text))}[/]")
+        yield Text.from_markup(f"[bold]{escape(str(self.result.text))}[/]")
         scores = Table("label", "probability", "log-likelihood", "tokens", box=None, header_style="dim")
         for score in sorted(self.scores, key=lambda s: -s.value):
             share = self.result.probabilities[score.label]
@@ -92,7 +92,7 @@ class Explanation:
                 demos.add_row(
                     Text(f"{number:>2}"),
                     Text(demo.words, style="bold"),
-                    Text(demo.sentence.text),
+                    Text(str(demo.sentence.text)),
                     style=style,
                 )
                 demos.add_row("", "", Text(_origin(demo), style="dim"))
@@ -123,12 +123,12 @@ class Explanation:
             for s in sorted(self.scores, key=lambda s: -s.value)
         )
         demos = "".join(
-            f"<tr><td>{html.escape(d.sentence.text)}</td><td>{html.escape(d.words)}</td>"
+            f"<tr><td>{html.escape(str(d.sentence.text))}</td><td>{html.escape(d.words)}</td>"
             f"<td>{html.escape(_origin(d))}</td><td>{'' if d.kept else 'dropped'}</td></tr>"
             for d in nearest_first(self.demonstrations)
         )
         return (
-            f"<p><b>{html.escape(plain(self.result.text))}</b> → <b>{html.escape(self.label)}</b><br>"
+            f"<p><b>{html.escape(str(self.result.text))}</b> → <b>{html.escape(self.label)}</b><br>"
             f"{html.escape(self._notes())}</p>"
             f"<table><tr><th>label</th><th>probability</th><th>log-likelihood</th><th>tokens</th></tr>{rows}</table>"
             "<table><tr><th>pseudo-demonstration</th><th>shown as</th><th>found</th><th></th></tr>"
@@ -136,7 +136,7 @@ class Explanation:
         )
 
 
-def _origin(demo: Shown) -> str:
+def _origin(demo: Demonstration) -> str:
     """How a demonstration was found, in words."""
     place = f"{demo.sentence.source} ({demo.sentence.domain}) #{demo.sentence.row}"
     if demo.nearest is None:
@@ -148,7 +148,7 @@ def _origin(demo: Shown) -> str:
     return f"{place}, {relation} #{demo.nearest.row}, similarity {demo.similarity:.3f}: {demo.nearest.text}"
 
 
-def _demo_dict(demo: Shown) -> dict[str, Any]:
+def _demo_dict(demo: Demonstration) -> dict[str, Any]:
     return {
         "row": demo.sentence.row,
         "text": demo.sentence.text,

@@ -1,181 +1,165 @@
-"""A classifier as a small readable folder: no pickle, everything checked on loading.
+"""Save a classifier as a small readable folder and read it back: no pickle, everything checked on loading.
 
 tickets.zicl-clf/
   labels.toml        labels, words, synonyms, descriptions
-  classifier.json    settings, the model's name and hash, the corpus' path and hash, and what was learned from texts
+  classifier.json    settings, the model's name and hash, the corpus' path and hash, and what was fitted; written last
+
+Distilled classifiers add a file of weights. Nothing here loads a model: ``zicl.classifier.load`` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from pydantic import ValidationError
-
-from zicl import __version__
-from zicl._util.files import read_json
-from zicl.classifier import ZICLClassifier
-from zicl.classifier_folder import CLASSIFIER, DISTILLED, FORMAT, LABELS, check_names, seen_from, write_folder
-from zicl.config import CALIBRATES, GROUPS
+from zicl._util.files import check_replaceable, move_in, read_json, storage_errors, write_json, write_text
+from zicl._util.process import __version__
+from zicl.config import GROUPS, FrozenSettings, Settings, parse_group
 from zicl.exceptions import (
     CorpusDamagedError,
     CorpusError,
     CorpusMissingError,
     EncoderMismatchError,
-    ModelError,
+    StorageError,
     UsageError,
 )
 from zicl.lm.base import LanguageModel
-from zicl.prompt.labels import read_labels
-from zicl.retrieve.concat import JointIndex
-from zicl.retrieve.encoder import Encoder
+from zicl.prompt.labels import Labels, read_labels
+from zicl.retrieve.concat import ConcatIndex
 from zicl.retrieve.index import Index, Searchable
-from zicl.score.fitted import Fitted
+from zicl.score.ensemble import Fitted
 
-if TYPE_CHECKING:
-    from zicl.apps.distill.classifier import DistilledClassifier
-
-
-def save(classifier: ZICLClassifier, path: str | Path) -> Path:
-    """Write a fitted classifier to a new folder; one that holds the very same is left as it is."""
-    folder = Path(path)
-    return write_folder(folder, _content(classifier, folder), classifier.labels_.to_toml())
+FORMAT = 2
+LABELS, CLASSIFIER = "labels.toml", "classifier.json"
 
 
-def _content(classifier: ZICLClassifier, folder: Path) -> dict[str, Any]:
-    index, lm, corpus = classifier.index_, classifier.lm_, None
-    if index is not None and not isinstance(index, Index):
-        raise UsageError(
-            "a classifier whose corpus was extended in memory cannot be saved",
-            hint="build a corpus that holds those texts (zicl corpus build), and use that",
-        )
-    if index is not None and not index.corpus.as_stored:
-        raise UsageError(
-            "a classifier on a part of a corpus cannot be saved",
-            hint="use the whole corpus, or one without those domains (zicl corpus remove)",
-        )
-    if index is not None:
-        corpus = {
-            "path": seen_from(folder, index.corpus.path),
-            "hash": index.corpus.hash,
-            "encoder": index.manifest["encoder"],
-            "kind": index.manifest["kind"],
-            "index": index.identity,
+@dataclass(frozen=True)
+class ClassifierState:
+    """Everything that a fitted classifier's predictions depend on.
+
+    ``encoder`` is the identity of the encoder expert's encoder, if it is part of the ensemble.
+    """
+
+    labels: Labels
+    lm: LanguageModel
+    index: Searchable | None
+    method: str
+    seed: int
+    settings: Settings
+    fitted: Fitted
+    encoder: str | None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return all that predictions depend on as plain values: equal ones give equal predictions."""
+        return {
+            "labels": self.labels.to_toml(),
+            "lm": self.lm.identity,
+            "corpus": _index_identity(self.index),
+            "seed": self.seed,
+            "fitted": self.fitted.to_dict(),
+            "encoder": self.encoder,
+            **{name: value.model_dump(mode="json") for name, value in self.settings._asdict().items()},
         }
-    name = lm.name
-    if Path(name.removeprefix("gguf:")).expanduser().exists():
-        place = seen_from(folder, Path(name.removeprefix("gguf:")).expanduser())
-        name = f"gguf:{place}" if name.startswith("gguf:") else place
-    return {
-        "format": FORMAT,
-        "zicl": __version__,
-        "corpus": corpus,
-        "lm": {"name": name, "local": name != lm.name, "revision": lm.revision, "identity": lm.identity},
-        "method": classifier.method_,
-        "seed": classifier.seed_,
-        "settings": {name: value.model_dump() for name, value in classifier.settings_.items()},
-        "fitted": classifier.fitted_.to_dict(),
-        "opinion": _opinion(classifier),
-    }
+
+    def save(self, path: str | Path) -> Path:
+        """Write a new folder; one that holds exactly the same is left as it is."""
+        folder = Path(path)
+        return write_folder(folder, self._content(folder), self.labels.to_toml())
+
+    def _content(self, folder: Path) -> dict[str, Any]:
+        index, lm, corpus = self.index, self.lm, None
+        if index is not None and not isinstance(index, Index):
+            raise UsageError(
+                "a classifier whose corpus was extended in memory cannot be saved",
+                hint="build a corpus that holds those texts (zicl corpus build), and use that",
+            )
+        if index is not None and not index.corpus.as_stored:
+            raise UsageError(
+                "a classifier on a part of a corpus cannot be saved",
+                hint="use the whole corpus, or one without those domains (zicl corpus remove)",
+            )
+        if index is not None:
+            corpus = {
+                "path": relative_path(folder, index.corpus.path),
+                "hash": index.corpus.hash,
+                "encoder": index.manifest["encoder"],
+                "kind": index.manifest["kind"],
+                "index": index.identity,
+            }
+        name = lm.name
+        if Path(name.removeprefix("gguf:")).expanduser().exists():
+            place = relative_path(folder, Path(name.removeprefix("gguf:")).expanduser())
+            name = f"gguf:{place}" if name.startswith("gguf:") else place
+        return {
+            "format": FORMAT,
+            "zicl": __version__,
+            "corpus": corpus,
+            "lm": {"name": name, "local": name != lm.name, "revision": lm.revision, "identity": lm.identity},
+            "method": self.method,
+            "seed": self.seed,
+            "settings": {name: value.model_dump() for name, value in self.settings._asdict().items()},
+            "fitted": self.fitted.to_dict(),
+            "encoder": self.encoder,
+        }
 
 
-def _opinion(classifier: ZICLClassifier) -> str | None:
-    """The encoder whose opinion is a term, if it is: without demonstrations no corpus names it."""
-    opinion = classifier.ensemble_.opinion
-    return None if opinion is None else opinion.identity
-
-
-def depends_on(classifier: ZICLClassifier) -> dict[str, Any]:
-    """All that a classifier's answers depend on, as plain values: equal ones give equal answers."""
-    return {
-        "labels": classifier.labels_.to_toml(),
-        "lm": classifier.lm_.identity,
-        "corpus": _corpus_identity(classifier.index_),
-        "seed": classifier.seed_,
-        "fitted": classifier.fitted_.to_dict(),
-        "opinion": _opinion(classifier),
-        **{name: value.model_dump(mode="json") for name, value in classifier.settings_.items()},
-    }
-
-
-def _corpus_identity(index: Searchable | None) -> str | list[str] | None:
-    if isinstance(index, JointIndex):
+def _index_identity(index: Searchable | None) -> str | list[str] | None:
+    if isinstance(index, ConcatIndex):
         return [index.base.identity, index.other.identity]
     return index.identity if isinstance(index, Index) else None
 
 
-def load(
-    path: str | Path,
-    *,
-    index: str | Path | Index | None = None,
-    lm: str | LanguageModel | None = None,
-    encoder: str | Encoder | None = None,
-    offline: bool = False,
-) -> ZICLClassifier | DistilledClassifier:
-    """Load a saved classifier, ready to predict.
-
-    ``index`` and ``lm`` say where they are now, if elsewhere; ``encoder`` does so for a distilled classifier, which
-    needs neither.
-    """
-    folder = Path(path)
-    content = _read(folder)
-    if content.get("kind") == DISTILLED:
-        from zicl.apps.distill.store import load as load_distilled
-
-        if index is not None or lm is not None:
-            raise UsageError(
-                f"{folder.name} is distilled: it needs no corpus and no language model", hint="leave them out"
-            )
-        return load_distilled(folder, content, encoder=encoder, offline=offline)
-    if encoder is not None:
-        raise UsageError(
-            f"an encoder was given for {folder.name}, which takes its corpus' own", hint="give index=… instead"
-        )
-    return _load(folder, content, index, lm, offline=offline)
-
-
-def _load(
+def write_folder(
     folder: Path,
     content: dict[str, Any],
-    index: str | Path | Index | None,
-    lm: str | LanguageModel | None,
+    labels: str,
     *,
-    offline: bool,
-) -> ZICLClassifier:
-    try:
-        settings: dict[str, Any] = {name: GROUPS[name](**_tuples(value)) for name, value in _used(content["settings"])}
-        fitted = Fitted.of(content["fitted"]) if "fitted" in content else Fitted()
-    except (ValidationError, KeyError) as error:
-        raise UsageError(
-            f"{folder / CLASSIFIER}: {error}", hint="it was edited, or written by another version of zicl"
-        ) from error
-    labels = read_labels(folder / LABELS)
-    check_names(folder, labels, *fitted.priors.values())
-    classifier = ZICLClassifier(
-        _find_corpus(folder, content["corpus"], index, offline),
-        labels,
-        lm or _find_lm(folder, content["lm"]),
-        method=content["method"],
-        seed=content["seed"],
-        offline=offline,
-        calibrate=settings.pop("calibration", None),
-        **settings,
-    )._restore(fitted)
-    if content.get("opinion") not in (None, _opinion(classifier)):
-        raise EncoderMismatchError(
-            f"the encoder whose opinion {folder.name} joins is not the one it was saved with",
-            hint="name the corpus it was made with: zicl.load(…, index=…), or --corpus on the command line",
-        )
-    if lm is None and classifier.lm_.identity != content["lm"]["identity"]:
-        raise ModelError(
-            f"the language model {content['lm']['name']} is not the one {folder.name} was saved with",
-            hint="its weights or tokenizer changed: get the old ones, or pass lm=… to use these knowingly",
-        )
-    return classifier
+    add: Callable[[Path], None] | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write a new folder atomically; one that holds exactly the same is left as it is. ``add`` writes further files."""
+    if folder.exists() and not overwrite:
+        if _holds(folder, content, labels):
+            return folder
+        raise exists_error(folder)
+    check_replaceable(folder, CLASSIFIER, "saved classifier")
+    with storage_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
+            complete = Path(scratch) / folder.name
+            complete.mkdir()
+            write_text(complete / LABELS, labels)
+            if add is not None:
+                add(complete)
+            write_json(complete / CLASSIFIER, content)
+            move_in(complete, folder)
+    return folder
 
 
-def _read(folder: Path) -> dict[str, Any]:
+def exists_error(folder: Path) -> StorageError:
+    """Return the error for a folder that is there already and is not to be replaced."""
+    return StorageError(f"{folder} exists already", hint="choose another name, or remove it first")
+
+
+def _holds(folder: Path, content: dict[str, Any], labels: str) -> bool:
+    if not (folder / CLASSIFIER).is_file() or not (folder / LABELS).is_file():
+        return False
+    same = bool(read_json(folder / CLASSIFIER) == json.loads(json.dumps(content)))
+    return same and (folder / LABELS).read_text(encoding="utf-8") == labels
+
+
+def relative_path(folder: Path, path: Path) -> str:
+    """Return a path relative to a folder, so that both may be moved together."""
+    return os.path.relpath(path.expanduser().resolve(), folder.resolve())
+
+
+def read_folder(folder: Path) -> dict[str, Any]:
+    """Return what classifier.json holds, or raise an error that says why it cannot be used."""
     if not (folder / CLASSIFIER).is_file():
         raise UsageError(
             f"{folder} is not a saved classifier", hint="save one with clf.save(…) or zicl classify --save …"
@@ -189,28 +173,57 @@ def _read(folder: Path) -> dict[str, Any]:
     return content
 
 
-def _find_lm(folder: Path, lm: dict[str, Any]) -> str:
+def edited_error(folder: Path, error: Exception) -> UsageError:
+    """Return the error for a classifier.json whose content does not fit."""
+    return UsageError(f"{folder / CLASSIFIER}: {error}", hint="it was edited, or written by another version of zicl")
+
+
+def restore_settings(folder: Path, content: dict[str, Any]) -> tuple[dict[str, FrozenSettings], Fitted, Labels]:
+    """Return the settings by group, what was fitted, and the labels of a folder."""
+    try:
+        groups = content["settings"]
+        settings = {name: parse_group(name, _with_tuples(groups[name]), f"{folder / CLASSIFIER}: ") for name in GROUPS}
+        fitted = Fitted.from_dict(content["fitted"])
+    except (KeyError, TypeError) as error:
+        raise edited_error(folder, error) from error
+    labels = read_labels(folder / LABELS)
+    check_label_names(folder, labels, *fitted.priors.values())
+    return settings, fitted, labels
+
+
+def check_label_names(folder: Path, labels: Labels, *fitted: Iterable[str]) -> None:
+    """Check that the labels of a folder are those that something was fitted for."""
+    for names in fitted:
+        if set(names) != set(labels.names):
+            raise UsageError(
+                f"{folder / LABELS} names {', '.join(labels.names)}, but {', '.join(names)} were fitted",
+                hint="undo the change of that file, or make the classifier again with these labels",
+            )
+
+
+def find_lm(folder: Path, lm: dict[str, Any]) -> str:
+    """Return the name of the saved language model, with its path as seen from here."""
     if not lm["local"]:
         return str(lm["name"])
     prefix = "gguf:" if lm["name"].startswith("gguf:") else ""
     return prefix + str((folder.resolve() / lm["name"].removeprefix("gguf:")).resolve())
 
 
-def _find_corpus(
-    folder: Path, corpus: dict[str, Any] | None, given: str | Path | Index | None, offline: bool
+def find_corpus(
+    folder: Path, corpus: dict[str, Any] | None, given: str | Path | Index | None, *, offline: bool
 ) -> Index | None:
+    """Open the corpus of a folder, or the ``given`` one in its place, and check that it is the same."""
     if corpus is None:
-        # Nothing of it is shown, but its encoder may have an opinion.
+        # It shows no demonstrations, but the encoder expert may use the corpus' encoder.
         return Index.open(given, offline=offline) if isinstance(given, str | Path) else given
     as_saved = given is None
     if given is None:
-        place = (folder.resolve() / corpus["path"]).resolve()
+        given = place = (folder.resolve() / corpus["path"]).resolve()
         if not place.exists():
             raise CorpusMissingError(
                 f"the corpus of {folder.name} is not where it was ({corpus['path']} seen from it)",
                 hint="say where it is now: zicl.load(…, index=…), or --corpus on the command line",
             )
-        given = place
     index = given if isinstance(given, Index) else Index.open(given, offline=offline)
     if index.corpus.hash != corpus["hash"]:
         if index.corpus.path.resolve() == (folder.resolve() / corpus["path"]).resolve():
@@ -229,7 +242,7 @@ def _find_corpus(
             f"with {index.manifest['encoder']['name']}",
             hint=f"zicl index build {index.corpus.path} --encoder {corpus['encoder']['name']}",
         )
-    if as_saved and corpus.get("index", index.identity) != index.identity:
+    if as_saved and corpus["index"] != index.identity:
         # It may find other neighbours of the same text.
         raise CorpusError(
             f"{index.corpus.path} is not searched as when {folder.name} was saved: its index "
@@ -239,13 +252,6 @@ def _find_corpus(
     return index
 
 
-def _used(settings: dict[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The settings without those that change nothing under the calibration's method: folders of before have them."""
-    for name, values in settings.items():
-        others = [n for n, m in CALIBRATES.items() if name == "calibration" and m != values.get("method")]
-        yield name, {key: value for key, value in values.items() if key not in others}
-
-
-def _tuples(value: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no tuples; a template of two lines is one."""
+def _with_tuples(value: dict[str, Any]) -> dict[str, Any]:
+    """Restore tuples, which JSON has none of: a template of two lines is one."""
     return {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}

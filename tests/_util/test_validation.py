@@ -3,14 +3,14 @@
 import pytest
 from pydantic import ValidationError
 
-from zicl._util.validation import readable
+from zicl._util.validation import config_error
 from zicl.config import Scoring
 
 
 def said(**given):
     with pytest.raises(ValidationError) as error:
         Scoring.model_validate(given)
-    return readable(error.value, Scoring)
+    return config_error(error.value, Scoring)
 
 
 def test_a_value_is_compared_with_those_expected():

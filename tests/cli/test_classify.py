@@ -282,8 +282,11 @@ def test_given_priors_are_said_to_be_given(run, options):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--set", "calibration.premise=a film"], "premise is of the method 'pmi', and changes nothing with 'none'"),
-        (["--calibrate", "pmi", "--set", "calibration.draws=8"], "draws is of the method 'domain'"),
+        (
+            ["--set", "calibration.premise=a film"],
+            "premise belongs to the method 'pmi' and changes nothing with 'none'",
+        ),
+        (["--calibrate", "pmi", "--set", "calibration.draws=8"], "draws belongs to the method 'domain'"),
         (["--fit", "texts.csv"], "--fit texts.csv: nothing is fitted on texts with these options"),
         (["--method", "no-demos", "--retrieval", "nearest"], "no demonstrations are shown, and retrieval.method was"),
         (["--method", "no-demos", "--set", "labelling.balanced=true"], "and labelling.balanced was set"),

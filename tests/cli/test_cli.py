@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.conftest import LABELS
 from tests.conftest import DOCUMENTS
-from zicl.cli._options import Choice
+from zicl.cli.options import ClassifierOptions
 from zicl.prompt.labels import Labels
 
 
@@ -159,7 +159,7 @@ def test_labels_suggest_writes_the_papers_synonyms(run, tmp_path):
 
 
 def test_what_a_changed_choice_opens_is_closed_with_the_first():
-    choice = Choice(labels=LABELS)
+    choice = ClassifierOptions(labels=LABELS)
     choice.but(labels="good,bad").opened.append("a model")
     assert choice.opened == ["a model"]
 

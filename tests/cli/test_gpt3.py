@@ -10,7 +10,7 @@ from tests.lm.remote import server as fake
 from zicl.lab.evaluate.experiment import read_experiment
 from zicl.lab.evaluate.plan import cells
 from zicl.lab.evaluate.tasks import read_tasks
-from zicl.lm.remote.address import is_remote
+from zicl.lm.remote.settings import is_remote
 
 EXPERIMENT = Path(__file__).parents[2] / "benchmarks" / "gpt3.toml"
 

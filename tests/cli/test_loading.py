@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.lab.evaluate.conftest import write_task
-from zicl.lab.evaluate.store import Results
+from zicl.lab.evaluate.store import ResultsFolder
 
 SPREAD = json.dumps({"": "disk"})
 
@@ -62,7 +62,7 @@ def test_experiments_take_them_too(run, corpus, lm_folder, tmp_path):
     half = [*chosen, "--dtype", "bfloat16", "--device", "cpu"]
     code, _, err = run("evaluate", *half, "-o", tmp_path / "half")
     assert code == 0, err
-    manifest = Results.open(tmp_path / "half").manifest
+    manifest = ResultsFolder.open(tmp_path / "half").manifest
     assert manifest["fingerprint"]["dtype"] == "bfloat16"
     assert manifest["experiment"]["scoring"]["device"] == "cpu"
     code, _, err = run("verify", *half, "-r", tmp_path / "half", "--sample", 3)
@@ -79,13 +79,12 @@ def test_experiments_take_them_too(run, corpus, lm_folder, tmp_path):
 
 
 def test_options_go_over_a_studys_settings(tmp_path):
-    from zicl.cli.study import StudyChoice
+    from zicl.cli.study import StudyCommandOptions
     from zicl.lab.study.context import PLAIN
-    from zicl.lab.study.settings import read_settings
-    from zicl.lab.study.studies import get_studies
+    from zicl.lab.study.settings import get_studies, read_settings
 
     config = tmp_path / "settings.toml"
     config.write_text('scoring = { dtype = "float16", batch_size = 4 }\n')
-    settings = read_settings(config, StudyChoice(dtype="bfloat16").given())
+    settings = read_settings(config, StudyCommandOptions(dtype="bfloat16").given())
     scoring = settings.experiment(get_studies("order")[0], PLAIN).scoring
     assert (scoring.dtype, scoring.batch_size, scoring.device) == ("bfloat16", 4, "auto")

@@ -1,11 +1,11 @@
 """Progress in a log: few lines, and never long without one."""
 
-from zicl.cli._progress import lines
+from zicl.cli.console import progress_lines
 
 
 def test_a_line_where_a_stage_begins_and_one_a_minute():
     said, now = [], [0.0]
-    report = lines(said.append, lambda: now[0])
+    report = progress_lines(said.append, lambda: now[0])
     for second in range(0, 301, 10):
         now[0] = float(second)
         report("embedding", 100 + second, 400, note="shard 2")
@@ -18,7 +18,7 @@ def test_a_line_where_a_stage_begins_and_one_a_minute():
 
 def test_where_nothing_moves_or_nobody_knows_the_end_nothing_is_claimed():
     said, now = [], [0.0]
-    report = lines(said.append, lambda: now[0])
+    report = progress_lines(said.append, lambda: now[0])
     for second in range(0, 600, 30):
         now[0] = float(second)
         report("loading", 0, 1)

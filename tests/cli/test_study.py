@@ -21,7 +21,7 @@ def given(corpus, lm_folder, tmp_path):
 
 
 def test_a_study_runs_resumes_and_says_what_it_found(run, given, tmp_path, monkeypatch):
-    monkeypatch.setattr("zicl.lab.study.draw.save", lambda _, path: path.touch() or path)
+    monkeypatch.setattr("zicl.lab.study.figures.save_figure", lambda _, path: path.touch() or path)
     code, out, err = run("study", "format", *given)
     assert code == 0, err
     assert out.startswith("How many demonstrations")
@@ -53,7 +53,7 @@ def test_a_dry_run_writes_nothing(run, given, tmp_path):
 
 
 def test_finding_heads_draws_their_map(run, given, tmp_path, monkeypatch):
-    monkeypatch.setattr("zicl.lab.study.heads.draw_map", lambda _, path, top: path.with_suffix(".svg").touch())
+    monkeypatch.setattr("zicl.lab.study.heads.draw_head_map", lambda _, path, top: path.with_suffix(".svg").touch())
     code, out, err = run("study", "heads", *given, "--find")
     assert code == 0, err
     assert len(out.splitlines()) == 3
@@ -64,10 +64,10 @@ def test_finding_heads_draws_their_map(run, given, tmp_path, monkeypatch):
 
 def test_a_model_without_reachable_heads_runs_the_other_studies(run, given, tmp_path, monkeypatch):
     """Of several studies the one of heads is left out, which is said; alone it is an error."""
-    from zicl.lab.study.studies import STUDIES
+    from zicl.lab.study.settings import STUDIES
 
-    monkeypatch.setattr("zicl.lab.study.draw.save", lambda _, path: path.touch() or path)
-    monkeypatch.setattr("zicl.lab.study.studies.get_studies", lambda _: [STUDIES.get("heads"), STUDIES.get("format")])
+    monkeypatch.setattr("zicl.lab.study.figures.save_figure", lambda _, path: path.touch() or path)
+    monkeypatch.setattr("zicl.lab.study.settings.get_studies", lambda _: [STUDIES.get("heads"), STUDIES.get("format")])
     monkeypatch.setattr("zicl.lm.heads.FAMILIES", {})
     for more in ["--dry-run"], []:
         code, out, err = run("study", "reproduce", *given, *more, "--json")
@@ -76,7 +76,7 @@ def test_a_model_without_reachable_heads_runs_the_other_studies(run, given, tmp_
         assert "heads is left out: " in err
         assert "whose attention heads are not known" in err
     assert not (tmp_path / "studies" / "heads").exists()
-    monkeypatch.setattr("zicl.lab.study.studies.get_studies", lambda name: [STUDIES.get(name)])
+    monkeypatch.setattr("zicl.lab.study.settings.get_studies", lambda name: [STUDIES.get(name)])
     code, _, err = run("study", "heads", *given)
     assert code == 1
     assert "whose attention heads are not known" in err

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DOCUMENTS
-from zicl.corpus import finish, shards
-from zicl.corpus.builder import BuildOptions, build_corpus
-from zicl.corpus.paragraphs import in_turn
+from zicl.corpus import builder as finish
+from zicl.corpus import shards
+from zicl.corpus.builder import build_corpus
+from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import find_sources
-from zicl.corpus.splitter import get_splitter
+from zicl.corpus.splitter import get_splitter, split_locally
 from zicl.corpus.store import Corpus
-from zicl.exceptions import (  # fmt: skip
+from zicl.exceptions import (
     CorpusDamagedError,
     CorpusMissingError,
     CorpusVersionError,
@@ -97,7 +98,7 @@ def test_a_killed_build_ends_with_the_same_bytes(tmp_path, monkeypatch, stop_aft
 
 def test_a_splitter_that_reads_ahead_makes_the_same_corpus(tmp_path, jsonl, monkeypatch):
     monkeypatch.setattr(shards, "_SHARD_SENTENCES", 5)
-    split = in_turn(get_splitter("sentencex"))
+    split = split_locally(get_splitter("sentencex"))
     plain = build_corpus(find_sources([jsonl]), tmp_path / "plain.zicl")
     ahead = build_corpus(find_sources([jsonl]), tmp_path / "ahead.zicl", split=lambda texts: split(list(texts)))
     assert files(ahead.path) == files(plain.path)

@@ -5,18 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zicl.corpus.dedup import Seen
-from zicl.corpus.documents import DocumentHashes, document_hash, same_text_hash
-from zicl.corpus.paragraphs import LONGEST_PARAGRAPH, paragraphs, tidy
-from zicl.corpus.read import Block
-from zicl.corpus.sample import BottomSample
-from zicl.corpus.splitter import get_splitter
+from zicl.corpus.dedup import DocumentHashes, SeenSentences, document_hash, same_text_hash
+from zicl.corpus.reader import TextBlock
+from zicl.corpus.sample import ParagraphSample
+from zicl.corpus.splitter import LONGEST_PARAGRAPH, get_splitter, normalize_space, paragraphs
 from zicl.exceptions import UnknownNameError
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefg"))))
 def test_first_occurrence_wins_across_batches(batches):
-    seen, known = Seen(), set()
+    seen, known = SeenSentences(), set()
     for batch in batches:
         expected = []
         for text in batch:
@@ -29,10 +27,10 @@ def test_first_occurrence_wins_across_batches(batches):
 
 @given(st.integers(1, 20), st.integers(0, 100), st.integers(0, 5))
 def test_the_sample_is_the_n_smallest_priorities(limit, count, seed):
-    sample = BottomSample(limit, seed, "d")
+    sample = ParagraphSample(limit, seed, "d")
     offered = [priority for number in range(count) if (priority := sample.offer(number)) is not None]
     kept = [p for p, keep in zip(offered, sample.keeps(np.array(offered, dtype=np.uint64)), strict=True) if keep]
-    everything = BottomSample(10**6, seed, "d")
+    everything = ParagraphSample(10**6, seed, "d")
     expected = sorted(everything.offer(number) for number in range(count))[:limit]
     assert sorted(kept) == expected
 
@@ -40,7 +38,7 @@ def test_the_sample_is_the_n_smallest_priorities(limit, count, seed):
 def test_every_item_is_equally_likely():
     counts = np.zeros(20)
     for seed in range(500):
-        sample = BottomSample(5, seed, "d")
+        sample = ParagraphSample(5, seed, "d")
         offered = {n: p for n in range(20) if (p := sample.offer(n)) is not None}
         kept = sample.keeps(np.array(list(offered.values()), dtype=np.uint64))
         counts[[n for n, keep in zip(offered, kept, strict=True) if keep]] += 1
@@ -59,7 +57,7 @@ def test_paragraphs_keep_every_sentence_in_order(words):
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.text(max_size=20).filter(str.strip)), max_size=12))
 def test_documents_and_groups_are_recognised_by_their_whole_text(triples):
     triples = sorted(triples, key=lambda t: (t[0], t[1]))
-    blocks = [Block(3 * group + record, tidy(text), group) for group, record, text in triples]
+    blocks = [TextBlock(3 * group + record, normalize_space(text), group) for group, record, text in triples]
     hashes, found = DocumentHashes(grouped=True), set()
     for block in blocks:
         found.update(hashes.feed(block.record, block.group, block.text))

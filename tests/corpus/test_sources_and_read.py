@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from zicl.corpus.read import Reader
+from zicl.corpus.reader import SourceReader
 from zicl.corpus.sources import Source, find_sources
 from zicl.exceptions import TextError
-from zicl.inputs.rows import read_records
+from zicl.inputs.files import TextFile
+from zicl.inputs.tables import read_records
 
 TEXTS = ["One lamp. Two lamps.", "A train\n\nA second paragraph of it.", "Ünïcode — pears 🍐."]
 
@@ -40,20 +41,20 @@ def write(path, kind):
 def test_every_format_gives_the_same_blocks(tmp_path, name):
     path = write(tmp_path / name, name.split(".")[1])
     [source] = find_sources([path])
-    blocks = [(b.group, b.text.strip()) for b in Reader(source).blocks()]
+    blocks = [(b.group, b.text.strip()) for b in SourceReader(source).blocks()]
     assert blocks == [(0, TEXTS[0]), (1, "A train"), (1, "A second paragraph of it."), (2, TEXTS[2])]
 
 
 def test_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Some text.\n\nMore.\n")))
-    assert [b.text.strip() for b in Reader(Source("-", "text", "txt")).blocks()] == ["Some text.", "More."]
+    assert [b.text.strip() for b in SourceReader(Source("-", "text", "txt")).blocks()] == ["Some text.", "More."]
 
 
 def test_lines_makes_each_line_a_record(tmp_path):
     (tmp_path / "a.txt").write_text("first ticket\nsecond ticket\n\nthird\n")
     [source] = find_sources([tmp_path / "a.txt"])
-    assert [b.record for b in Reader(source, lines=True).blocks()] == [0, 1, 2]
-    assert [(b.record, b.group) for b in Reader(source).blocks()] == [(0, 0), (1, 0)]
+    assert [b.record for b in SourceReader(source, lines=True).blocks()] == [0, 1, 2]
+    assert [(b.record, b.group) for b in SourceReader(source).blocks()] == [(0, 0), (1, 0)]
 
 
 def test_a_folder_is_read_in_sorted_order(tmp_path):
@@ -87,7 +88,7 @@ def test_domains_are_kept(tmp_path):
 def test_bad_input_is_named(tmp_path, name, data, message):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(TextError, match=message) as error:
-        list(Reader(find_sources([tmp_path / name])[0]).blocks())
+        list(SourceReader(find_sources([tmp_path / name])[0]).blocks())
     assert error.value.hint
 
 
@@ -96,7 +97,7 @@ def test_the_hint_for_another_encoding_is_one_that_helps(tmp_path):
     for encoding in ("latin1", "utf-16"):
         path.write_text("fine\ncaf\u00e9\n", encoding=encoding)
         with pytest.raises(TextError, match="is not utf-8 text") as error:
-            list(Reader(find_sources([path])[0]).blocks())
+            list(SourceReader(find_sources([path])[0]).blocks())
         assert f"iconv -f {encoding} " in error.value.hint
 
 
@@ -114,7 +115,7 @@ def test_hugging_face_data_sets(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     (tmp_path / "set").mkdir()
     write(tmp_path / "set" / "train.parquet", "parquet")
-    blocks = list(Reader(Source(f"hf:{tmp_path / 'set'}", "text", "hf")).blocks())
+    blocks = list(SourceReader(Source(f"hf:{tmp_path / 'set'}", "text", "hf")).blocks())
     assert [b.record for b in blocks] == [0, 1, 1, 2]
 
 
@@ -130,12 +131,12 @@ def test_missing_extra_names_the_pip_command(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(Exception, match=r"zicl\[data\]"):
-        list(Reader(Source("hf:owner/name", "text", "hf")).blocks())
+        list(SourceReader(Source("hf:owner/name", "text", "hf")).blocks())
 
 
 def _read(path):
     [source] = find_sources([path])
-    return [block.text.strip() for block in Reader(source).blocks()]
+    return [block.text.strip() for block in SourceReader(source).blocks()]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_a_compressed_file_that_is_cut_is_damaged(tmp_path, cut):
 def test_what_is_no_parquet_is_said(tmp_path):
     (tmp_path / "a.parquet").write_text("One lamp.")
     for read in (_read, lambda path: read_records(str(path))):
-        with pytest.raises(TextError, match=r"a\.parquet is no whole Parquet file"):
+        with pytest.raises(TextError, match=r"a\.parquet is no valid Parquet file"):
             read(tmp_path / "a.parquet")
 
 
@@ -209,7 +210,7 @@ def test_utf_16_without_its_mark_is_said(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("A lamp.".encode("utf-16-le"))
     with pytest.raises(TextError, match=r"not utf-16 text.*\n.*utf-16-le"):
-        list(Reader(find_sources([str(path)], {})[0], encoding="utf-16").lines_of_text())
+        list(TextFile(str(path), encoding="utf-16").lines())
 
 
 def test_long_windows_are_no_damage(tmp_path):
@@ -218,7 +219,7 @@ def test_long_windows_are_no_damage(tmp_path):
     ).compressobj()
     text = "".join(f"Lamp {n} of many.\n\n" for n in range(1000))
     (tmp_path / "a.txt.zst").write_bytes(packer.compress(text.encode()) + packer.flush())
-    lines = Reader(find_sources([str(tmp_path / "a.txt.zst")], {})[0]).lines_of_text()
+    lines = TextFile(str(tmp_path / "a.txt.zst")).lines()
     assert sum(line.startswith("Lamp") for line in lines) == 1000
 
 

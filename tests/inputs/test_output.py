@@ -7,19 +7,19 @@ import json
 import pytest
 
 from zicl.exceptions import StorageError, UsageError
-from zicl.inputs.output import Output, Written, to_csv
-from zicl.inputs.rows import Row
+from zicl.inputs.output import OutputFile, OutputNote, to_csv
+from zicl.inputs.tables import InputRow
 
 SETTINGS = {"seed": 1, "columns": ["text", None, "allowed"], "labels": "count = 3\n"}
 
 
 def opened(path, **options):
     columns = ["id", "text", "allowed", "predicted"]
-    return Output(path, SETTINGS, columns, text_columns=["text", "allowed"], **options)
+    return OutputFile(path, SETTINGS, columns, text_columns=["text", "allowed"], **options)
 
 
 def row(name, text="Rain.", allowed="a|b"):
-    return Row(name, text, {"id": name, "text": text, "allowed": allowed})
+    return InputRow(name, text, {"id": name, "text": text, "allowed": allowed})
 
 
 def record(one):
@@ -66,8 +66,8 @@ def test_files_of_before_hashes_were_noted_are_read(path):
 
 
 def test_it_is_known_how_it_was_made(path, tmp_path):
-    assert Written.of(path) == Written("text", None, "allowed", "id", counted=True, noted=True)
-    assert Written.of(tmp_path / "moved.csv") == Written()
+    assert OutputNote.of(path) == OutputNote("text", None, "allowed", "id", counted=True, noted=True)
+    assert OutputNote.of(tmp_path / "moved.csv") == OutputNote()
 
 
 def test_carriage_returns_come_back():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from zicl import Labelling, PromptSettings, Retrieval, Scoring, ZICLClassifier
 from zicl.exceptions import ConfigError, LabelError, TextError, UsageError
-from zicl.inputs.pair import halves, join, plain
+from zicl.inputs.pair import Pair, text_key, text_parts
 from zicl.inputs.texts import check_texts
 from zicl.prompt.labels import Labels, read_labels
 from zicl.prompt.template import Template
@@ -20,13 +20,21 @@ ENTAILED = PromptSettings(template=("Premise: {first}\nHypothesis: {second}", "S
 
 
 @given(st.text(alphabet="ab c"), st.text(alphabet="ab c"))
-def test_a_pair_is_its_halves(first, second):
-    assert halves(join(first, second)) == (first.strip(), second.strip())
-    assert plain(join(first, second)) == f"{first.strip()} {second.strip()}"
+def test_a_pair_is_its_parts(first, second):
+    pair = Pair(first, second).strip()
+    assert text_parts(pair) == (first.strip(), second.strip())
+    assert str(pair) == f"{first.strip()} {second.strip()}"
+    assert text_parts(first) == (first,)
+
+
+@given(st.tuples(*[st.text(alphabet="ab c")] * 2), st.tuples(*[st.text(alphabet="ab c")] * 2))
+def test_the_key_of_a_pair_tells_it_from_every_other(one, other):
+    assert (text_key(Pair(*one)) == text_key(Pair(*other))) == (one == other)
+    assert text_key(one[0]) == one[0]
 
 
 def test_tuples_are_pairs_and_what_is_wrong_is_said():
-    assert check_texts(PAIRS) == [join(*pair) for pair in PAIRS]
+    assert check_texts(PAIRS) == [Pair(*pair) for pair in PAIRS]
     assert check_texts(check_texts(PAIRS)) == check_texts(PAIRS)
     with pytest.raises(TextError, match="row 0 holds 3 texts"):
         check_texts([("a", "b", "c")])
@@ -36,7 +44,7 @@ def test_tuples_are_pairs_and_what_is_wrong_is_said():
 
 def test_a_template_of_two_fields():
     template = Template("A: {second}; B: {first}", "{label}")
-    assert template.input_line(join("{second}", "x")) == "A: x; B: {second}"
+    assert template.input_line(Pair("{second}", "x")) == "A: x; B: {second}"
     with pytest.raises(ConfigError, match=re.escape("{first} and {second} exactly once")):
         Template("A: {first}", "{label}")
 
@@ -62,7 +70,7 @@ def test_a_demonstration_is_a_sentence_with_its_neighbour(index, lm, inference):
 def test_a_long_pair_loses_tokens_of_its_longer_half(index, lm):
     prompt = PromptSettings(template=ENTAILED.template, tokens_input=20)
     clf = ZICLClassifier(None, ["yes", "no"], lm, method="no-demos", prompt=prompt).fit()
-    built = clf.pipeline_.prepare(join("The soup. " * 30, "Cold.")).prompt
+    built = clf.pipeline_.prepare(Pair("The soup. " * 30, "Cold.")).prompt
     assert built.input_cut
     assert "Hypothesis: Cold." in built.text(0)
 

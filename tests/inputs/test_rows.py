@@ -3,7 +3,7 @@
 import pytest
 
 from zicl.exceptions import TextError
-from zicl.inputs.rows import read_rows
+from zicl.inputs.tables import read_rows
 
 
 def test_all_rows_without_text_are_told_at_once(tmp_path):

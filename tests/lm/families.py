@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from tests.conftest import byte_tokenizer, tiny_lm
-from zicl.lm.heads import layout
+from zicl.lm.heads import head_layout
 from zicl.lm.hf import HFLanguageModel
 from zicl.prompt.builder import Branch, Prompt
 from zicl.prompt.tokens import EMPTY, Segment
@@ -49,7 +49,7 @@ def model(name):
 
 def with_biases(lm):
     """The biases of output projections, which begin as zeros: a test of them would say nothing."""
-    for projection in layout(lm).projections:
+    for projection in head_layout(lm).projections:
         if getattr(projection, "bias", None) is not None:
             projection.bias.data.normal_(0, 0.15, generator=torch.Generator().manual_seed(7))
     return lm

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from tests.lm.families import NAMES, model
-from zicl.lm.attention_weights import attended
-from zicl.lm.heads import layout
+from zicl.lm.heads import head_layout, last_token_attention
 
 # Few tokens, each at several places.
 TOKENS = (5, 9, 70, 5, 33, 9, 70, 33, 5, 9, 33, 70, 9, 5)
@@ -14,7 +13,7 @@ TOKENS = (5, 9, 70, 5, 33, 9, 70, 33, 5, 9, 33, 70, 9, 5)
 
 def joined(lm, tokens):
     """What the first layer's projection reads, (tokens, heads, size)."""
-    places, seen = layout(lm), []
+    places, seen = head_layout(lm), []
     hook = places.projections[0].register_forward_pre_hook(lambda _, given: seen.append(given[0][0]))
     try:
         with torch.inference_mode():
@@ -29,10 +28,10 @@ def joined(lm, tokens):
 def test_heads_are_numbered_as_their_parts_of_the_projections_input(name):
     """In the first layer a token has one value wherever it stands: a head's output is its attention to these values."""
     lm = model(name)
-    read, heads = joined(lm, TOKENS), layout(lm).heads
+    read, heads = joined(lm, TOKENS), head_layout(lm).heads
     weights = np.zeros((heads, len(TOKENS), len(TOKENS)))
     for last in range(1, len(TOKENS)):
-        weights[:, last, : last + 1] = attended(lm, TOKENS[: last + 1])[0]
+        weights[:, last, : last + 1] = last_token_attention(lm, TOKENS[: last + 1])[0]
     weights[:, 0, 0] = 1
     of_token = np.array([[token == other for other in dict.fromkeys(TOKENS)] for token in TOKENS], dtype=float)
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.conftest import tiny_lm
 from zicl.exceptions import ModelError
-from zicl.lm.batching import Limits, Room, out_of_memory
-from zicl.lm.heads import layout
-from zicl.lm.layer_cache import Below
+from zicl.lm.batching import AdaptiveBatcher, BatchLimits, out_of_memory
+from zicl.lm.heads import head_layout
+from zicl.lm.layer_cache import LowerLayerCache
 from zicl.prompt.builder import Branch, Prompt
 from zicl.prompt.tokens import EMPTY, Segment
 
-limits = st.builds(Limits, st.integers(1, 16), st.integers(1, 1000), st.booleans())
+limits = st.builds(BatchLimits, st.integers(1, 16), st.integers(1, 1000), st.booleans())
 some_sizes = st.lists(st.integers(1, 300), max_size=60)
 
 
@@ -39,7 +39,7 @@ class Memory:
 
 @given(sizes=some_sizes, limits=limits, most=st.integers(1, 3000))
 def test_what_fits_is_computed_once_and_what_failed_is_not_tried_again(sizes, limits, most):
-    room, memory, found = Room("tiny"), Memory(sizes, limits, most), []
+    room, memory, found = AdaptiveBatcher("tiny"), Memory(sizes, limits, most), []
     too_long = max(sizes, default=0) > most
     with pytest.raises(ModelError, match="of a single prompt") if too_long else nullcontext():
         for batch, result in room.batches(sizes, memory, limits):
@@ -56,7 +56,7 @@ def test_what_fits_is_computed_once_and_what_failed_is_not_tried_again(sizes, li
 
 @given(sizes=some_sizes, limits=limits)
 def test_with_memory_enough_batches_are_what_the_limits_say(sizes, limits):
-    room = Room("tiny")
+    room = AdaptiveBatcher("tiny")
     found = [batch for batch, _ in room.batches(sizes, Memory(sizes, limits), limits)]
     order = sorted(range(len(sizes)), key=lambda n: -sizes[n])
     expected = []
@@ -72,8 +72,8 @@ def test_with_memory_enough_batches_are_what_the_limits_say(sizes, limits):
 
 def test_what_was_learnt_is_kept_and_said_once(caplog):
     caplog.set_level(logging.WARNING, "zicl")
-    limits, sizes = Limits(8, 1000), [10] * 8
-    room, memory = Room("tiny"), Memory(sizes, limits, 20)
+    limits, sizes = BatchLimits(8, 1000), [10] * 8
+    room, memory = AdaptiveBatcher("tiny"), Memory(sizes, limits, 20)
     assert [len(batch) for batch, _ in room.batches(sizes, memory, limits)] == [2, 2, 2, 2]
     assert memory.tried == [80, 40, 20, 20, 20, 20]
     again = Memory(sizes, limits, 20)
@@ -170,7 +170,7 @@ def test_a_prompt_that_does_not_fit_alone_is_an_error(short_of_memory):
 def test_states_kept_for_later_are_given_back_once_and_then_the_batch_is_halved(short_of_memory):
     lm, prompts = short_of_memory, asked(shared=False)
     expected = lm.score(prompts)
-    below = Below(layout(lm).blocks[:1])
+    below = LowerLayerCache(head_layout(lm).blocks[:1])
     lm.most = 130
     with lm.forward.sharing(below):
         found = lm.score(prompts)
@@ -185,7 +185,7 @@ def test_states_kept_for_later_are_given_back_once_and_then_the_batch_is_halved(
 
 def test_a_prefix_that_does_not_fit_beside_kept_states_is_tried_without_them():
     lm = tiny_lm()
-    below = Below(layout(lm).blocks[:1])
+    below = LowerLayerCache(head_layout(lm).blocks[:1])
     tries = []
 
     def refuse(*_):

@@ -11,9 +11,8 @@ from tests.lm.test_batching import asked
 from zicl.config import Scoring
 from zicl.exceptions import ConfigError, ModelError
 from zicl.lm import devices as placement
-from zicl.lm.attention_weights import attended
 from zicl.lm.devices import Placement
-from zicl.lm.heads import Head, silenced
+from zicl.lm.heads import Head, last_token_attention, silence_heads
 from zicl.lm.hf import HFLanguageModel
 from zicl.lm.load import load_lm
 
@@ -48,12 +47,12 @@ def test_a_model_spread_over_places_scores_the_same(lm_folder, device_map):
         prompts = asked(shared=shared, count=5)
         expected = whole.score(prompts)
         assert farthest(spread.score(prompts), expected) < 1e-5
-        with silenced(whole, [Head(1, 2)]), silenced(spread, [Head(1, 2)]):
+        with silence_heads(whole, [Head(1, 2)]), silence_heads(spread, [Head(1, 2)]):
             without = whole.score(prompts)
             assert farthest(spread.score(prompts), without) < 1e-5
         assert farthest(without, expected) > 1e-3
     tokens = range(5, 40)
-    assert np.abs(attended(spread, tokens) - attended(whole, tokens)).max() < 1e-5
+    assert np.abs(last_token_attention(spread, tokens) - last_token_attention(whole, tokens)).max() < 1e-5
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gptj", "neox", "gemma3"])
@@ -151,8 +150,3 @@ def test_weights_that_do_not_fit_are_an_error(lm_folder, monkeypatch):
     with pytest.raises(ModelError, match=r"weights of .* do not fit into the memory: CUDA out of memory") as error:
         load_lm(str(lm_folder))
     assert "map:auto" in error.value.hint
-
-
-def test_the_settings_of_before_are_written_as_before():
-    before = {"inference": "channel", "encoder": False, "reduce": "sum"}
-    assert Scoring().model_dump() == {**before, "device": "auto", "dtype": "float32", "batch_size": 8}

@@ -2,7 +2,7 @@
 
 import torch
 
-from zicl.lm.huge_pages import use_large_pages
+from zicl.lm.devices import use_huge_pages
 
 
 def test_weights_keep_their_values_ties_and_shapes() -> None:
@@ -12,10 +12,10 @@ def test_weights_keep_their_values_ties_and_shapes() -> None:
     model[2].weight = model[0].weight
     text = torch.randn(3, 5)
     before = model(text)
-    use_large_pages(model)
+    use_huge_pages(model)
     assert model[2].weight is model[0].weight
     assert torch.equal(model(text), before)
 
 
 def test_nothing_to_move_is_nothing_done() -> None:
-    assert not use_large_pages(torch.nn.ReLU())
+    assert not use_huge_pages(torch.nn.ReLU())

@@ -7,8 +7,8 @@ import pytest
 
 from tests.conftest import tiny_lm
 from tests.lm.families import NAMES, difference, model, some_prompts
-from zicl.lm.heads import Head, layout, silenced
-from zicl.lm.layer_cache import Below
+from zicl.lm.heads import Head, head_layout, silence_heads
+from zicl.lm.layer_cache import LowerLayerCache
 from zicl.prompt.builder import Branch, Prompt
 from zicl.prompt.tokens import EMPTY, Segment
 
@@ -19,8 +19,8 @@ class Counted:
     """How often each layer of a model is run."""
 
     def __init__(self, lm):
-        self.runs, self._handles = [0] * layout(lm).layers, []
-        for number, projection in enumerate(layout(lm).projections):
+        self.runs, self._handles = [0] * head_layout(lm).layers, []
+        for number, projection in enumerate(head_layout(lm).projections):
             self._handles.append(projection.register_forward_hook(lambda *_, own=number: self._count(own)))
 
     def _count(self, number):
@@ -34,28 +34,28 @@ class Counted:
 
 def without(lm, heads, asked, below=None):
     if below is None:
-        with silenced(lm, heads):
+        with silence_heads(lm, heads):
             return lm.score(asked)
-    with silenced(lm, heads), lm.forward.sharing(below):
+    with silence_heads(lm, heads), lm.forward.sharing(below):
         return lm.score(asked)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_digit_is_the_same(name):
     lm, asked = model(name), some_prompts(np.random.default_rng(1))
-    last = layout(lm).layers - 1
-    below = Below(layout(lm).blocks[:last])
+    last = head_layout(lm).layers - 1
+    below = LowerLayerCache(head_layout(lm).blocks[:last])
     for heads in ([], [Head(last, 0)], [Head(last, 1), Head(last, 2)], []):
         assert difference(without(lm, heads, asked, below), without(lm, heads, asked)) == 0
     untouched = lm.score(asked)
     assert difference(without(lm, [], asked), untouched) == 0
-    assert all("forward" not in vars(block) for block in layout(lm).blocks)
+    assert all("forward" not in vars(block) for block in head_layout(lm).blocks)
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2"])
 def test_lower_layers_run_once_and_upper_ones_every_time(name):
     lm, asked = tiny_lm(name, batch_size=1), some_prompts(np.random.default_rng(2))[:ALONE]
-    below = Below(layout(lm).blocks[:2])
+    below = LowerLayerCache(head_layout(lm).blocks[:2])
     counted = Counted(lm)
     for heads in ([], [Head(2, 0)], [Head(2, 3)]):
         without(lm, heads, asked, below)
@@ -64,7 +64,7 @@ def test_lower_layers_run_once_and_upper_ones_every_time(name):
 
 def test_another_batch_of_the_same_prompts_is_run_anew():
     lm, asked = tiny_lm(), some_prompts(np.random.default_rng(3))[:2]
-    below = Below(layout(lm).blocks[:2])
+    below = LowerLayerCache(head_layout(lm).blocks[:2])
     both = without(lm, [], asked, below)
     counted = Counted(lm)
     first = without(lm, [], asked[:1], below)
@@ -75,7 +75,7 @@ def test_another_batch_of_the_same_prompts_is_run_anew():
 def test_the_same_tokens_with_other_branches_are_another_batch():
     """Two labels of one token each, and one of two tokens, are written down as the same tokens."""
     lm = tiny_lm()
-    below = Below(layout(lm).blocks[:2])
+    below = LowerLayerCache(head_layout(lm).blocks[:2])
     prefix, tail = Segment("", tuple(range(2, 12))), Segment("", (30,))
     fork = Prompt(prefix, EMPTY, tuple(Branch(Segment("", (n,)), tail) for n in (20, 21)))
     line = Prompt(prefix, EMPTY, (Branch(Segment("", (20, 21)), tail),))
@@ -86,13 +86,13 @@ def test_the_same_tokens_with_other_branches_are_another_batch():
 def test_memory_is_bounded_and_given_back():
     lm, asked = tiny_lm(batch_size=1), some_prompts(np.random.default_rng(4))[:ALONE]
     longest = max(asked, key=lambda prompt: sum(map(len, [prompt.prefix, *(b.scored for b in prompt.branches)])))
-    below = Below(layout(lm).blocks[:2], most=0)
+    below = LowerLayerCache(head_layout(lm).blocks[:2], most=0)
     counted = Counted(lm)
     without(lm, [], [longest], below)
     without(lm, [], [longest], below)
     assert counted.stop() == [2, 2, 2]
     assert not below.forget()
-    below = Below(layout(lm).blocks[:2])
+    below = LowerLayerCache(head_layout(lm).blocks[:2])
     without(lm, [], asked, below)
     assert below.forget()
     assert not below.forget()
@@ -101,10 +101,10 @@ def test_memory_is_bounded_and_given_back():
 def test_what_was_used_last_is_kept_longest():
     lm = tiny_lm(batch_size=1)
     first, second, third = (some_prompts(np.random.default_rng(seed))[0] for seed in (5, 6, 7))
-    room = Below(layout(lm).blocks[:2])
+    room = LowerLayerCache(head_layout(lm).blocks[:2])
     without(lm, [], [first], room)
     each = sum(tensor.nbytes for tensor in room._made.values())
-    below = Below(layout(lm).blocks[:2], most=2 * each)
+    below = LowerLayerCache(head_layout(lm).blocks[:2], most=2 * each)
     for prompt in (first, second, first, third):
         without(lm, [], [prompt], below)
     counted = Counted(lm)
@@ -117,25 +117,25 @@ def test_what_was_used_last_is_kept_longest():
 
 def test_an_error_leaves_the_model_as_it_was(monkeypatch):
     lm, asked = tiny_lm(), some_prompts(np.random.default_rng(8))[:ALONE]
-    below, before = Below(layout(lm).blocks[:2]), lm.score(asked)
+    below, before = LowerLayerCache(head_layout(lm).blocks[:2]), lm.score(asked)
     without(lm, [], asked, below)
-    own = layout(lm).blocks[0].forward
+    own = head_layout(lm).blocks[0].forward
     with monkeypatch.context() as patch:
-        patch.setattr(layout(lm).blocks[2], "forward", lambda *_, **__: {}["nothing"])
+        patch.setattr(head_layout(lm).blocks[2], "forward", lambda *_, **__: {}["nothing"])
         with pytest.raises(KeyError):
             without(lm, [], asked, below)
-    assert layout(lm).blocks[0].forward == own
+    assert head_layout(lm).blocks[0].forward == own
     assert lm.forward.below is None
     assert difference(lm.score(asked), before) == 0
 
 
 def test_a_layer_with_a_forward_of_its_own_keeps_it():
     lm, asked = tiny_lm(), some_prompts(np.random.default_rng(9))[:1]
-    block = layout(lm).blocks[0]
+    block = head_layout(lm).blocks[0]
     usual = block.forward
     block.forward = own = partial(usual)
     try:
-        below = Below(layout(lm).blocks[:2])
+        below = LowerLayerCache(head_layout(lm).blocks[:2])
         one, other = without(lm, [], asked, below), without(lm, [], asked, below)
         assert vars(block)["forward"] is own
         assert difference(one, other) == 0
@@ -145,7 +145,7 @@ def test_a_layer_with_a_forward_of_its_own_keeps_it():
 
 def test_attention_weights_of_a_family_that_gives_them_are_not_kept():
     lm, asked = model("gptj"), some_prompts(np.random.default_rng(10))[:1]
-    below = Below(layout(lm).blocks[:1])
+    below = LowerLayerCache(head_layout(lm).blocks[:1])
     without(lm, [], asked, below)
     (kept,) = below._made.values()
     assert isinstance(kept, tuple)

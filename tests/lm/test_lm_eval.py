@@ -5,7 +5,7 @@ import pytest
 
 from tests.conftest import DOCUMENTS, byte_tokenizer, tiny_model
 from zicl.lm.hf import HFLanguageModel
-from zicl.prompt.builder import Demonstration, PromptBuilder
+from zicl.prompt.builder import LabelledText, PromptBuilder
 from zicl.prompt.template import get_template
 
 
@@ -18,7 +18,7 @@ def test_parity_with_lm_eval(inference):
     lm = HFLanguageModel(model, tokenizer, name="tiny", identity="tiny")
     peer = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=4, max_length=512)
     builder = PromptBuilder(lm.tokenizer, get_template("review"), inference)
-    demos = [Demonstration(text.split(". ")[0] + ".", "good") for text in DOCUMENTS[:4]]
+    demos = [LabelledText(text.split(". ")[0] + ".", "good") for text in DOCUMENTS[:4]]
     prompts = [
         builder.build(text, demos, ("great", "terrible")) for text in ("A bold film.", "The soup was cold and thin.")
     ]

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import byte_tokenizer, tiny_model
 from zicl._util import catalog as catalog_module
 from zicl._util.catalog import Asset, catalog, get_asset, pull
-from zicl.exceptions import (  # fmt: skip
+from zicl.exceptions import (
     ConfigError,
     DownloadError,
     LicenceError,
@@ -21,7 +21,7 @@ from zicl.exceptions import (  # fmt: skip
 )
 from zicl.lm.load import load_lm, resolve
 from zicl.lm.tokenizer import PlainTokenizer
-from zicl.prompt.tokens import cut
+from zicl.prompt.tokens import truncate
 
 
 def test_a_folder_loads_and_its_identity_is_its_content(lm_folder, tmp_path):
@@ -244,8 +244,8 @@ def test_a_cut_inside_characters_of_single_bytes_moves_back_to_a_whole_one(text)
     tokenizer = PlainTokenizer(byte_fallback_tokenizer(), "fallback")
     assert tokenizer.decode(tokenizer.encode(text)) == text
     for limit in range(1, len(tokenizer.encode(text)) + 1):
-        shorter = cut(tokenizer, text, limit)
+        shorter = truncate(tokenizer, text, limit)
         assert len(shorter) <= limit
         assert text.startswith(shorter.text)
     first = len(tokenizer.encode(text[0]))
-    assert cut(tokenizer, text, first).text == text[0]
+    assert truncate(tokenizer, text, first).text == text[0]

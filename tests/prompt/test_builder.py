@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from tests.conftest import byte_tokenizer
 from zicl.exceptions import ConfigError, LabelError, PromptError, TokenizationError, UnknownNameError
 from zicl.lm.tokenizer import PlainTokenizer
-from zicl.prompt.builder import Demonstration, Limits, PromptBuilder
+from zicl.prompt.builder import LabelledText, PromptBuilder, TokenLimits
 from zicl.prompt.template import Template, get_template
-from zicl.prompt.tokens import cut, segment
+from zicl.prompt.tokens import tokenize, truncate
 
 GOLDEN = Path(__file__).parent / "golden"
 TINY = PlainTokenizer(byte_tokenizer(), "tiny")
 WORDS = ("great", "terrible")
 # Shaped as the paper's figure: three demonstrations, great / terrible, shown as good / bad.
 EXAMPLE = [
-    Demonstration("The usher handed out blankets before the show.", "good"),
-    Demonstration("Half the row left during the second song.", "bad"),
-    Demonstration("We laughed all the way to the station.", "good"),
+    LabelledText("The usher handed out blankets before the show.", "good"),
+    LabelledText("Half the row left during the second song.", "bad"),
+    LabelledText("We laughed all the way to the station.", "good"),
 ]
 TEST_INPUT = "A warm and funny evening at the theatre."
 
@@ -69,11 +69,11 @@ def check_golden(name, prompt):
 
 
 def test_direct_and_channel_as_text():
-    assert text_of(builder("direct").build("In.", [Demonstration("Demo.", "good")], WORDS)) == [
+    assert text_of(builder("direct").build("In.", [LabelledText("Demo.", "good")], WORDS)) == [
         "Review: Demo.\nSentiment: good\n\n\nReview: In.\nSentiment: great",
         "Review: Demo.\nSentiment: good\n\n\nReview: In.\nSentiment: terrible",
     ]
-    assert text_of(builder("channel").build("In.", [Demonstration("Demo.", "good")], WORDS)) == [
+    assert text_of(builder("channel").build("In.", [LabelledText("Demo.", "good")], WORDS)) == [
         "Sentiment: good\nReview: Demo.\n\n\nSentiment: great\nReview: In.",
         "Sentiment: good\nReview: Demo.\n\n\nSentiment: terrible\nReview: In.",
     ]
@@ -94,8 +94,8 @@ sentences = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, 
 )
 def test_text_tokens_and_limits_agree(text, demos, inference, per_demo, all_demos, limit, bos):
     text = text.strip()
-    shown = [Demonstration(sentence.strip(), words) for sentence, words in demos]
-    made = builder(inference, limits=Limits(per_demo, all_demos, limit), bos=bos)
+    shown = [LabelledText(sentence.strip(), words) for sentence, words in demos]
+    made = builder(inference, limits=TokenLimits(per_demo, all_demos, limit), bos=bos)
     prompt = made.build(text, shown, WORDS)
     for number in range(2):
         tokens = prompt.tokens(number)
@@ -105,7 +105,7 @@ def test_text_tokens_and_limits_agree(text, demos, inference, per_demo, all_demo
     assert prompt.kept + prompt.dropped == len(demos)
     # One more demonstration would not have fitted: only whole farthest ones were dropped.
     if prompt.dropped:
-        more = builder(inference, limits=Limits(per_demo, 10**6, limit), bos=bos).build(
+        more = builder(inference, limits=TokenLimits(per_demo, 10**6, limit), bos=bos).build(
             text, shown[prompt.dropped - 1 :], WORDS
         )
         assert len(more.prefix) - bos > all_demos
@@ -117,7 +117,7 @@ def test_text_tokens_and_limits_agree(text, demos, inference, per_demo, all_demo
 
 
 def test_the_context_of_the_model_is_kept():
-    demos = [Demonstration("The second act drags terribly. " * 2, "bad")] * 8
+    demos = [LabelledText("The second act drags terribly. " * 2, "bad")] * 8
     for inference in ("direct", "channel"):
         prompt = builder(inference, context=90).build(TEST_INPUT, demos, WORDS)
         assert prompt.dropped > 0
@@ -128,14 +128,14 @@ def test_the_context_of_the_model_is_kept():
 
 @given(sentences, st.integers(1, 20))
 def test_a_cut_decodes_to_itself_and_is_a_beginning(text, limit):
-    found = cut(TINY, text, limit)
+    found = truncate(TINY, text, limit)
     assert len(found) <= limit
     assert TINY.decode(found.tokens) == found.text
     assert text.startswith(found.text)
 
 
 def test_special_tokens_written_in_a_text_stay_text():
-    found = segment(TINY, "a <s> in the text </s>")
+    found = tokenize(TINY, "a <s> in the text </s>")
     assert TINY.bos not in found.tokens
     assert TINY.decode(found.tokens) == "a <s> in the text </s>"
 
@@ -155,7 +155,7 @@ def test_a_lossy_tokenizer_is_an_error_not_a_wrong_number():
             return super().decode(tokens).lower()
 
     with pytest.raises(TokenizationError, match="does not give this text back"):
-        segment(Lossy(byte_tokenizer(), "x"), "Upper")
+        tokenize(Lossy(byte_tokenizer(), "x"), "Upper")
 
 
 def test_bos_needs_a_token():
@@ -192,8 +192,8 @@ def test_unknown_template():
     bos=st.booleans(),
 )
 def test_a_prompt_says_where_each_demonstration_ends(demos, inference, all_demos, bos):
-    shown = [Demonstration(sentence.strip(), words) for sentence, words in demos]
-    made = builder(inference, limits=Limits(60, all_demos, 40), bos=bos)
+    shown = [LabelledText(sentence.strip(), words) for sentence, words in demos]
+    made = builder(inference, limits=TokenLimits(60, all_demos, 40), bos=bos)
     prompt = made.build("In.", shown, WORDS)
     assert len(prompt.ends) == prompt.kept
     kept = [shown[number] for number in prompt.shown]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from zicl.exceptions import LabelError, SynonymError
 from zicl.prompt import labelers as labeler
 from zicl.prompt.labels import Label, Labels
-from zicl.prompt.synonyms import Suggestion, _distinct, complete_synonyms, paper_table
+from zicl.prompt.synonyms import SynonymSuggestion, _distinct, complete_synonyms, paper_table
 from zicl.prompt.wordnet import same_root
 
 
@@ -91,18 +91,18 @@ LABELS = Labels.of({"great": ["good", "fine"], "terrible": "bad"})
 
 
 def test_every_synonym_is_shown_sometimes_and_no_original():
-    words = {drawn.words for drawn in labeler.RandomLabels(labeler.synonyms(LABELS)).label(range(200), 0, "x")}
+    words = {drawn.words for drawn in labeler.RandomLabels(labeler.synonym_words(LABELS)).label(range(200), 0, "x")}
     assert words == {"good", "fine", "bad"}
 
 
 def test_missing_synonyms_are_all_named():
     with pytest.raises(SynonymError, match="a, b"):
-        labeler.synonyms(Labels.of({"a": (), "b": (), "c": "d"}))
+        labeler.synonym_words(Labels.of({"a": (), "b": (), "c": "d"}))
 
 
 @given(st.integers(0, 5), st.text(), st.integers(1, 20))
 def test_nearer_demonstrations_keep_their_labels_when_k_grows(seed, key, k):
-    drawer = labeler.RandomLabels(labeler.original(LABELS))
+    drawer = labeler.RandomLabels(labeler.original_words(LABELS))
     assert drawer.label(range(k), seed, key) == drawer.label(range(20), seed, key)[:k]
 
 
@@ -110,7 +110,7 @@ def test_labels_are_drawn_uniformly():
     drawn = [
         d.label
         for key in range(300)
-        for d in labeler.RandomLabels(labeler.original(LABELS)).label(range(4), 0, str(key))
+        for d in labeler.RandomLabels(labeler.original_words(LABELS)).label(range(4), 0, str(key))
     ]
     assert 0.45 < drawn.count("great") / len(drawn) < 0.55
 
@@ -133,7 +133,7 @@ def test_forms_of_a_word():
 
 def test_no_word_is_first_for_two_labels():
     def options(*pairs):
-        return [Suggestion(word, score, score, 0) for word, score in pairs]
+        return [SynonymSuggestion(word, score, score, 0) for word, score in pairs]
 
     found = _distinct({"a": options(("x", 0.9), ("y", 0.5)), "b": options(("x", 0.8), ("z", 0.4))})
     assert [found[name][0].word for name in "ab"] == ["x", "z"]

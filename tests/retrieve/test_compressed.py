@@ -10,16 +10,15 @@ from tests.retrieve.changed import killed_at
 from zicl.corpus.builder import build_corpus
 from zicl.corpus.sources import find_sources
 from zicl.exceptions import StorageError
-from zicl.retrieve import compressed
+from zicl.retrieve import kinds as compressed
 from zicl.retrieve import kinds as vectors
 from zicl.retrieve.builder import build_index
-from zicl.retrieve.compressed import COMPRESSED, STORED, Compressed
-from zicl.retrieve.effort import Effort
 from zicl.retrieve.index import Index
-from zicl.retrieve.search import Selection, search
+from zicl.retrieve.kinds import COMPRESSED, STORED, CompressedIndex
+from zicl.retrieve.search import RowSelection, SearchParams, search
 
 COUNT, DIMENSION = 900, 32
-EVERYTHING = Effort(nprobe=10**6, refine=10**6)
+EVERYTHING = SearchParams(nprobe=10**6, refine=10**6)
 
 
 def clustered(count=COUNT, seed=0):
@@ -34,7 +33,7 @@ def built(folder, kind, content=None, name=""):
     content = clustered() if content is None else content
     folder.mkdir(exist_ok=True)
     take = compressed.store(DIMENSION, len(content), np.array_split(content, 4), folder / STORED)
-    compressed.write(kind, DIMENSION, len(content), take, folder / f"work{name}", folder / "vectors.faiss")
+    compressed.write_compressed(kind, DIMENSION, len(content), take, folder / f"work{name}", folder / "vectors.faiss")
     return vectors.read(kind, folder / "vectors.faiss")
 
 
@@ -65,9 +64,9 @@ def test_all_lists_and_all_candidates_are_the_exact_search(indexes, kind, seed, 
 @given(seed=st.integers(0, 1000), nprobe=st.integers(1, 30), refine=st.integers(1, 8), count=st.integers(1, 40))
 def test_ordering_by_the_vectors_never_loses_a_neighbour(indexes, kind, seed, nprobe, refine, count):
     index, query = indexes[kind], clustered(1, seed)[0]
-    true, plain = set(exact(index, query, count)[0]), Compressed(index.lists, None)
+    true, plain = set(exact(index, query, count)[0]), CompressedIndex(index.lists, None)
     found = [
-        len(true & set(search(each, query, count, effort=Effort(nprobe=nprobe, refine=refine))[0].tolist()))
+        len(true & set(search(each, query, count, effort=SearchParams(nprobe=nprobe, refine=refine))[0].tolist()))
         for each in (plain, index)
     ]
     assert found[0] <= found[1]
@@ -79,7 +78,9 @@ def test_more_lists_and_more_candidates_never_lose_a_neighbour(indexes, seed, np
     true = set(exact(index, query, 16)[0])
 
     def hits(lists, candidates):
-        return len(true & set(search(index, query, 16, effort=Effort(nprobe=lists, refine=candidates))[0].tolist()))
+        return len(
+            true & set(search(index, query, 16, effort=SearchParams(nprobe=lists, refine=candidates))[0].tolist())
+        )
 
     assert hits(nprobe, 8) <= hits(nprobe, 8 + more)
     # With all candidates compared, more lists can only add.
@@ -101,10 +102,10 @@ def test_a_similarity_does_not_depend_on_which_others_are_asked_for(indexes, kin
 def test_a_part_is_searched_as_if_it_were_all(indexes, kind, seed, share, count):
     index, query = indexes[kind], clustered(1, seed)[0]
     chosen = np.random.default_rng(seed).random(COUNT) < share
-    only = Selection.of(chosen)
+    only = RowSelection.of(chosen)
     numbers, similarities = search(index, query, count, only, EVERYTHING)
     assert (numbers.tolist(), similarities.tolist()) == exact(index, query, count, np.flatnonzero(chosen))
-    assert len(search(index, query, count, only, Effort(nprobe=1))[0]) == min(count, only.count)
+    assert len(search(index, query, count, only, SearchParams(nprobe=1))[0]) == min(count, only.count)
 
 
 @pytest.mark.parametrize("kind", COMPRESSED)
@@ -126,10 +127,12 @@ def test_a_killed_build_goes_on_and_writes_the_same_bytes(tmp_path, monkeypatch,
     take = compressed.store(DIMENSION, COUNT, [content], folder / STORED)
 
     with pytest.raises(KeyboardInterrupt):
-        compressed.write(kind, DIMENSION, COUNT, take, folder / "work", folder / "vectors.faiss", killed_at(stop_after))
+        compressed.write_compressed(
+            kind, DIMENSION, COUNT, take, folder / "work", folder / "vectors.faiss", killed_at(stop_after)
+        )
     assert not (folder / "vectors.faiss").exists()
     done = {path: path.stat().st_mtime_ns for path in (folder / "work").iterdir()}
-    compressed.write(kind, DIMENSION, COUNT, take, folder / "work", folder / "vectors.faiss")
+    compressed.write_compressed(kind, DIMENSION, COUNT, take, folder / "work", folder / "vectors.faiss")
     assert all(path.stat().st_mtime_ns == before for path, before in done.items())
     for name in ("vectors.faiss", STORED):
         assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -144,7 +147,7 @@ def test_parts_are_what_one_piece_is(tmp_path, monkeypatch):
 
 
 def test_codes_alone_are_searched_and_give_no_vectors(indexes):
-    codes = Compressed(indexes["ivf-pq"].lists, None)
+    codes = CompressedIndex(indexes["ivf-pq"].lists, None)
     assert len(search(codes, clustered(1, 5)[0], 16)[0]) == 16
     with pytest.raises(StorageError, match="codes only"):
         codes.reconstruct_batch(np.array([0]))

@@ -30,11 +30,11 @@ def test_every_kind_finds_what_a_matrix_product_finds(tmp_path, kind):
 
 
 def test_auto_is_exact_for_small_corpora():
-    assert vectors.choose("auto", 1000) == vectors.choose("auto", 1_000_000) == "flat"
-    assert vectors.choose("auto", 2_000_000) == "ivf-sq8"
-    assert vectors.choose("auto", 27_000_000) == "ivf-pq"
+    assert vectors.auto_kind("auto", 1000) == vectors.auto_kind("auto", 1_000_000) == "flat"
+    assert vectors.auto_kind("auto", 2_000_000) == "ivf-sq8"
+    assert vectors.auto_kind("auto", 27_000_000) == "ivf-pq"
     with pytest.raises(ConfigError, match="unknown kind"):
-        vectors.choose("tree", 5)
+        vectors.auto_kind("tree", 5)
 
 
 def test_a_killed_embedding_goes_on_with_the_next_shard(tmp_path, jsonl, monkeypatch):

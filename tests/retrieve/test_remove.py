@@ -2,8 +2,8 @@
 
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from tests.retrieve.changed import Counting, contents, write
-from zicl.corpus.remove import remove_domains
 from zicl.corpus.store import Corpus
+from zicl.corpus.update import remove_domains
 from zicl.retrieve import builder as index_build
 from zicl.retrieve.index import Index
 from zicl.retrieve.strategies.base import RETRIEVERS, Query

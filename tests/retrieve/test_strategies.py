@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from zicl.exceptions import RetrievalError, UnknownNameError
-from zicl.inputs.pair import join
-from zicl.retrieve.concat import JointIndex
-from zicl.retrieve.strategies.base import RETRIEVERS, Query, draw
+from zicl.inputs.pair import Pair
+from zicl.retrieve.concat import ConcatIndex
+from zicl.retrieve.strategies.base import RETRIEVERS, Query, draw_rows
 from zicl.retrieve.strategies.physical import Physical
 from zicl.retrieve.strategies.random import Random
 
@@ -50,7 +50,7 @@ def test_exactly_k_distinct_and_never_the_input(index, method, k, seed, text):
 
 @given(k=st.integers(1, 8), first=st.sampled_from(DOCUMENTS), second=st.sampled_from(DOCUMENTS))
 def test_no_two_sentences_are_shown_twice_as_a_pair(index, k, first, second):
-    found = Physical().retrieve(index, Query(join(first.split(".")[0], second.split(".")[0])), k)
+    found = Physical().retrieve(index, Query(Pair(first.split(".")[0], second.split(".")[0])), k)
     assert len({frozenset((item.row, item.nearest)) for item in found}) == k
 
 
@@ -132,9 +132,9 @@ def test_leaving_the_input_in_can_be_asked_for(index, method):
 
 def test_draws_are_permutations_with_a_fixed_beginning():
     query = Query("x", 3)
-    assert sorted(draw(query, "p", 50)) == list(range(50))
-    assert list(islice(draw(query, "p", 50), 30)) == list(draw(query, "p", 50))[:30]
-    assert list(draw(query, "p", 50)) != list(draw(Query("x", 4), "p", 50))
+    assert sorted(draw_rows(query, "p", 50)) == list(range(50))
+    assert list(islice(draw_rows(query, "p", 50), 30)) == list(draw_rows(query, "p", 50))[:30]
+    assert list(draw_rows(query, "p", 50)) != list(draw_rows(Query("x", 4), "p", 50))
 
 
 def test_unknown_method():
@@ -146,7 +146,7 @@ def test_two_corpora_search_as_one(tmp_path, index):
     path = tmp_path / "more.txt"
     path.write_text("The soup and the pears were warm. We stayed for hours.")
     other = make_index(tmp_path / "m.zicl", path)
-    joint = JointIndex(index, other)
+    joint = ConcatIndex(index, other)
     found = Physical().retrieve(joint, Query("The soup and the pears were warm indeed."), 5)
     assert joint.sentence(found[0].row).text == "We stayed for hours."
     assert joint.sentence(found[0].row).document == 10

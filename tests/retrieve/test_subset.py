@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from zicl.exceptions import ConfigError, EmptyCorpusError, UnknownNameError, UsageError
-from zicl.retrieve.compressed import COMPRESSED
-from zicl.retrieve.concat import JointIndex
+from zicl.retrieve.concat import ConcatIndex
+from zicl.retrieve.index import subset
+from zicl.retrieve.kinds import COMPRESSED
 from zicl.retrieve.strategies.base import RETRIEVERS, Query
-from zicl.retrieve.subset import subset
 
 KINDS = ["flat", "hnsw", "ivf", "ivf-sq8", "ivf-pq"]
 QUERY = "The soup and the bread were cold."
@@ -133,9 +133,13 @@ def test_parts_have_their_own_memory_and_identity_and_share_what_is_embedded(man
         subset(index, without=["a"]),
         subset(index, share=0.3),
     ]
-    parts[0].found["x"] = 1
-    assert "x" not in index.found
-    assert "x" not in parts[1].found
+    assert [each.cached("x", lambda value=value: value) for value, each in enumerate((index, *parts))] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
     assert len({part.identity for part in [index, *parts]}) == 5
     assert parts[0].identity == subset(index, share=0.5).identity
     assert parts[0].embed(QUERY) is index.embed(QUERY)
@@ -146,7 +150,7 @@ def test_parts_have_their_own_memory_and_identity_and_share_what_is_embedded(man
 
 def test_parts_join_with_texts_in_memory(many):
     base = subset(many["flat"], without=["a"])
-    joint = JointIndex(base, many["hnsw"])
+    joint = ConcatIndex(base, many["hnsw"])
     assert len(joint.indexed()) == 240 + 600
     assert len(joint.indexed("a")) == 360
     assert {joint.sentence(hit.row).domain for hit in joint.nearest(QUERY)} == {"a", "b"}

@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import BagEncoder, make_index
-from zicl.corpus.remove import remove_domains
 from zicl.corpus.sources import find_sources
+from zicl.corpus.update import remove_domains
 from zicl.exceptions import ConfigError, StorageError
-from zicl.retrieve import exact
+from zicl.retrieve import tune as exact
 from zicl.retrieve import tune as module
-from zicl.retrieve.effort import Effort
 from zicl.retrieve.index import Index
-from zicl.retrieve.measure import Measured, Memory, Questions, asked, ladders
-from zicl.retrieve.tune import Tuning, tune
+from zicl.retrieve.search import SearchParams
+from zicl.retrieve.tune import MemoryUse, SearchMeasurement, Tuning, TuningQueries, parameter_grid, run_queries, tune
 from zicl.retrieve.update import add_domains
 
 WORDS = ["lamp", "soup", "train", "bird", "bread", "phone", "song", "clue", "pear", "tile", "village", "window"]
@@ -110,7 +109,7 @@ def test_what_cannot_be_measured_is_said(index):
 
 
 def measured(kind, recall, milliseconds):
-    return Measured(kind, Effort(), recall, milliseconds, Memory(None, None))
+    return SearchMeasurement(kind, SearchParams(), recall, milliseconds, MemoryUse(None, None))
 
 
 @given(rows=st.lists(st.builds(measured, st.sampled_from(["ivf", "hnsw"]), st.floats(0, 1), st.floats(0.01, 9))))
@@ -125,7 +124,7 @@ def test_the_fastest_over_the_target_is_picked(rows):
 
 @given(lists=st.integers(1, 30_000), kind=st.sampled_from(["ivf", "ivf-sq8", "ivf-pq"]))
 def test_efforts_grow_up_to_all_lists(lists, kind):
-    for row in ladders(kind, lists):
+    for row in parameter_grid(kind, lists):
         probes = [effort.nprobe for effort in row]
         assert probes == sorted(set(probes))
         assert probes[-1] == lists
@@ -133,10 +132,10 @@ def test_efforts_grow_up_to_all_lists(lists, kind):
 
 def test_recall_counts_the_first_sixteen_without_the_query():
     truth = np.arange(1, 17).reshape(1, -1)
-    questions = Questions(np.zeros((1, 4), np.float32), np.array([0]), truth, 64)
+    questions = TuningQueries(np.zeros((1, 4), np.float32), np.array([0]), truth, 64)
     answers = {1.0: np.arange(17), 0.5: np.r_[0, 1:9, 20:60, 9:17], 0.0: np.arange(20, 50)}
     for recall, answer in answers.items():
-        assert asked(lambda _, answer=answer: answer, questions)[0] == recall
+        assert run_queries(lambda _, answer=answer: answer, questions)[0] == recall
 
 
 @given(count=st.integers(1, 30), block=st.integers(1, 50), seed=st.integers(0, 99))
@@ -151,8 +150,8 @@ def test_exact_search_in_blocks_is_one_matrix_product(count, block, seed):
             return content[numbers].astype(np.float32)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact, "_BLOCK", block)
-        found, similarities = exact.nearest(Flat(), queries.astype(np.float32), count, np.arange(0, 60, 2))
+        patch.setattr(exact, "_EXACT_BLOCK", block)
+        found, similarities = exact.exact_search(Flat(), queries.astype(np.float32), count, np.arange(0, 60, 2))
     truth = 2 * np.argsort(-(queries @ content[::2].T), axis=1)[:, :count]
     assert found.tolist() == truth.tolist()
     assert np.all(np.diff(similarities, axis=1) <= 0)

@@ -12,9 +12,9 @@ from tests.retrieve.changed import DOMAINS, Counting, contents, killed_at, write
 from zicl._util.files import locked
 from zicl.corpus import shards
 from zicl.corpus.builder import build_corpus
-from zicl.corpus.remove import remove_domains
 from zicl.corpus.sources import find_sources
 from zicl.corpus.store import Corpus
+from zicl.corpus.update import remove_domains
 from zicl.exceptions import EmptyCorpusError, EncoderMismatchError, StorageError, UnknownNameError, UsageError
 from zicl.retrieve import builder as index_build
 from zicl.retrieve.index import Index
@@ -220,7 +220,7 @@ def test_an_index_whose_folder_was_changed_meanwhile_does_not_mix_the_two(made):
     hits = list(searched.nearest("pears"))
     remove_domains(path, ["film"])
     compact(path, encoder=BagEncoder())
-    searched.forget()
+    searched.clear_cache()
     assert list(searched.nearest("pears")) == hits
     assert searched.documents_like(DOCUMENTS[0]) == {0}
     with pytest.raises(StorageError, match="changed since it was opened"):

@@ -4,8 +4,8 @@ import pytest
 
 from tests.conftest import BagEncoder, make_index
 from tests.retrieve.changed import DOMAINS, Counting, contents, write
-from zicl.corpus.remove import remove_domains
 from zicl.corpus.store import Corpus
+from zicl.corpus.update import remove_domains
 from zicl.exceptions import ConfigError
 from zicl.retrieve import builder as index_build
 from zicl.retrieve.update import change_kind

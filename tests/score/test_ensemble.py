@@ -87,7 +87,7 @@ def test_given_priors_need_no_texts(index, lm):
                 "calibrate": Calibration(method="batch", priors={"great": 0.5, "terrible": 0.5}),
                 "scoring": Scoring(inference="both"),
             },
-            "joined from: channel, direct",
+            "several terms are joined: channel, direct",
         ),
     ],
 )
@@ -99,7 +99,7 @@ def test_what_is_missing_is_said(index, lm, more, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "contextual", "priors": {"a": 1.0}}, "is of the method 'batch'"),
+        ({"method": "contextual", "priors": {"a": 1.0}}, "belongs to the method 'batch'"),
         ({"method": "batch", "priors": {"a": 0.0}}, "each above 0"),
         ({"method": "other"}, "Input should be"),
     ],
@@ -114,7 +114,7 @@ def test_impossible_calibrations_are_refused(settings, message):
 
 def test_texts_of_a_cluster_share_their_prefix(index, lm):
     clf = classifier(index, lm, retrieval=Retrieval(k=4, share=4)).fit(TEXTS)
-    assert len(clf.fitted_.middles) == 3
+    assert len(clf.fitted_.cluster_texts) == 3
     outside = ["Pears are sold at the station.", "A lighthouse in a film.", "The waiter dropped a bowl."]
     by_middle = {}
     for text in (*outside, *(f"{text} again" for text in TEXTS)):
@@ -181,7 +181,7 @@ def test_own_labels_are_the_models_answers_without_demonstrations(index, lm):
 
 
 def test_own_labels_go_with_no_option_of_a_draw():
-    with pytest.raises(ValueError, match="not drawn"):
+    with pytest.raises(ValueError, match="draws no labels"):
         Labelling(source="self", assignments=2)
 
 

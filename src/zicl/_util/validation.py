@@ -15,7 +15,7 @@ from zicl.exceptions import ConfigError, UsageError
 _UNKNOWN = "extra_forbidden"
 
 
-def readable(
+def config_error(
     error: ValidationError, model: type[BaseModel], where: str = "", options: Mapping[str, str] | None = None
 ) -> ConfigError:
     """Every wrong key or value in one message; the hint lists the keys of the table in which there is no such key.

@@ -7,9 +7,10 @@ import json
 
 from zicl._util.catalog import find_asset
 from zicl._util.files import home, writing
-from zicl._util.progress import Report, silent
+from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
-from zicl.corpus.builder import BuildOptions, build_corpus
+from zicl.corpus.builder import build_corpus
+from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import find_sources
 from zicl.corpus.store import MANIFEST, Corpus
 from zicl.retrieve.builder import FOLDER, build_index
@@ -31,7 +32,7 @@ def reviews(source: str, *, offline: bool = False) -> list[tuple[str, str]]:
         return [(row["text"], row["label"]) for row in csv.DictReader(stream) if row["source"] == source]
 
 
-def example_index(*, offline: bool = False, report: Report = silent) -> Index:
+def example_index(*, offline: bool = False, report: ProgressReport = silent) -> Index:
     """A corpus of IMDB reviews, without their labels; built on first use."""
     corpus, raw = home() / "demo" / "reviews.zicl", home() / "demo" / "imdb.jsonl"
     if not (corpus / MANIFEST).is_file():

@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from zicl import __version__
+from zicl._util.process import __version__
 from zicl.cli import (
     check,
     classify,
     corpus,
-    demo,
     distill,
     evaluate,
     index,
@@ -22,8 +21,9 @@ from zicl.cli import (
     serve,
     study,
     suggest,
-    tasks,
 )
+from zicl.cli import evaluate as tasks
+from zicl.cli import models as demo
 
 app = typer.Typer(
     name="zicl",

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl.cli._options import JsonOption
-from zicl.cli._progress import say
+from zicl.cli.console import print_status
+from zicl.cli.options import JsonOption
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl.apps.check.score import Estimate, Score
+    from zicl.apps.check.score import CheckReport, WeightedEstimate
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -54,12 +54,18 @@ def sample(
     )
     drawn = draw(predictions, labels, rows, seed)
     write_sheet(sheet, drawn, overwrite=overwrite)
-    say(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
+    print_status(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
     if not note_path(output).is_file():
-        say(f"which columns were classified is not known, as {note_path(output).name} is not beside {output.name}:")
-        say("they are text and id, unless --text-column, --pair-column, --options-column, --id-column say otherwise")
-    say(f"what zicl predicted is not in it, so as not to sway you, but in {key_path(sheet)}: keep the two together")
-    say(f"fill in its column 'gold', then: zicl check score {sheet}")
+        print_status(
+            f"which columns were classified is not known, as {note_path(output).name} is not beside {output.name}:"
+        )
+        print_status(
+            "they are text and id, unless --text-column, --pair-column, --options-column, --id-column say otherwise"
+        )
+    print_status(
+        f"what zicl predicted is not in it, so as not to sway you, but in {key_path(sheet)}: keep the two together"
+    )
+    print_status(f"fill in its column 'gold', then: zicl check score {sheet}")
 
 
 @app.command("score")
@@ -75,16 +81,18 @@ def score_sheet(
     result = score(read_sheet(sheet), precision)
     if result.empty:
         labelled = result.accuracy.labelled
-        say(f"left out, as they have no label yet: {result.empty:,} of {result.empty + labelled:,} rows")
+        print_status(f"left out, as they have no label yet: {result.empty:,} of {result.empty + labelled:,} rows")
     if result.unspoken:
-        say(f"about {result.unspoken:,.0f} rows are of a kind of which none was labelled: nothing is said about them")
+        print_status(
+            f"about {result.unspoken:,.0f} rows are of a kind of which none was labelled: nothing is said about them"
+        )
     if json_output:
         typer.echo(json.dumps(asdict(result), indent=2, ensure_ascii=False))
         return
     _show(result)
 
 
-def _show(result: Score) -> None:
+def _show(result: CheckReport) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -104,7 +112,7 @@ def _show(result: Score) -> None:
         console.print(Text(f"  {wrong.id}: {wrong.predicted} (margin {wrong.margin:.3f}), is {wrong.gold}  {short}"))
 
 
-def _labels_table(result: Score) -> Any:
+def _labels_table(result: CheckReport) -> Any:
     from rich.table import Table
     from rich.text import Text
 
@@ -114,7 +122,7 @@ def _labels_table(result: Score) -> Any:
     return table
 
 
-def _confusion_table(result: Score) -> Any:
+def _confusion_table(result: CheckReport) -> Any:
     """Estimated rows of the output, and in brackets the labelled rows behind them."""
     from rich.table import Table
     from rich.text import Text
@@ -130,7 +138,7 @@ def _confusion_table(result: Score) -> Any:
     return table
 
 
-def _threshold_line(result: Score) -> str:
+def _threshold_line(result: CheckReport) -> str:
     found = result.threshold
     if found is None:
         return f"no margin gives a precision of {result.wanted:.1%} on the labelled rows"
@@ -143,5 +151,5 @@ def _threshold_line(result: Score) -> str:
     )
 
 
-def _shown(estimate: Estimate | None) -> str:
+def _shown(estimate: WeightedEstimate | None) -> str:
     return "–" if estimate is None else f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"

@@ -1,30 +1,162 @@
-"""zicl corpus: build, info, show; add, remove and compact stand in _corpus_change."""
+"""What the corpus commands say of a corpus, and how they are told of domains."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl._util.offline import go_offline
-from zicl._util.threads import use_threads
-from zicl.cli import _corpus_change
-from zicl.cli._corpus_summary import about, by_domain, summary
-from zicl.cli._options import JsonOption, OfflineOption
-from zicl.cli._progress import bars, say
-from zicl.cli._spread import OnOption, ThreadsOption, WorkersOption, check_unused, cluster
+from zicl._util.process import go_offline, use_threads
+from zicl.cli.cluster_options import OnOption, ThreadsOption, WorkersOption, check_unused, cluster
+from zicl.cli.console import print_status, progress_bars
+from zicl.cli.options import JsonOption, OfflineOption
+from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl.apps.cluster.connect import Cluster
-    from zicl.corpus.builder import BuildOptions
-    from zicl.corpus.paragraphs import SplitMany
+    from zicl.corpus.shards import BuildOptions
     from zicl.corpus.sources import Source
+    from zicl.corpus.splitter import SplitMany
     from zicl.corpus.store import Corpus
     from zicl.retrieve.builder import EmbedShards
     from zicl.retrieve.encoder import Encoder
+
+
+def by_domain(entries: Sequence[str]) -> dict[str, list[str]]:
+    """The paths of each domain, from entries ``NAME=PATH``.
+
+    >>> by_domain(["imdb=a.txt", "imdb=b.txt"])
+    {'imdb': ['a.txt', 'b.txt']}
+    """
+    domains: dict[str, list[str]] = {}
+    for entry in entries:
+        name, equals, path = entry.partition("=")
+        if not equals or not name.strip() or not path.strip():
+            raise UsageError(f"--domain {entry!r}: expected NAME=PATH", hint="for example --domain imdb=imdb.jsonl.gz")
+        domains.setdefault(name, []).append(path)
+    return domains
+
+
+def about(corpus: Corpus) -> dict[str, Any]:
+    """The manifests of a corpus and of its index, for machines."""
+    from zicl._util.files import read_json
+    from zicl.retrieve.builder import FOLDER, MANIFEST
+
+    note = corpus.path / FOLDER / MANIFEST
+    return {"corpus": corpus.manifest, "index": read_json(note) if note.is_file() else None}
+
+
+def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = print_status) -> None:
+    """What a corpus holds, for people."""
+    sentences, paragraphs = manifest["sentences"], manifest["paragraphs"]
+    duplicates = sentences - manifest["indexed"]
+    say(f"{name}: {sentences:,} sentences in {paragraphs:,} paragraphs of {manifest['documents']:,} documents")
+    say(f"  {duplicates:,} duplicates ({duplicates / sentences:.1%}), stored but not indexed")
+    say(
+        f"  {manifest['single'] / paragraphs:.1%} of the paragraphs have one sentence, which has no physical neighbour"
+        " and is passed over by z-icl"
+    )
+    for domain in manifest["domains"] if len(manifest["domains"]) > 1 else []:
+        if domain.get("removed"):
+            say(f"  {domain['name']}: removed; its space is freed by: zicl corpus compact {name}")
+            continue
+        say(
+            f"  {domain['name']}: {domain['sentences']:,} sentences, {domain['paragraphs']:,} of "
+            f"{domain['paragraphs_read']:,} paragraphs, {domain['single'] / max(1, domain['paragraphs']):.1%} single"
+        )
+
+
+# -- zicl corpus add, remove and compact: a corpus that exists, changed.
+
+
+CorpusArgument = Annotated[Path, typer.Argument(help="A corpus folder.")]
+
+
+def add(
+    context: typer.Context,
+    corpus: CorpusArgument,
+    domain: Annotated[list[str] | None, typer.Option("--domain", help="NAME=PATH, as often as needed.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the larger corpus here, and keep the old one.")
+    ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="The column or key that holds the text, if it is not the corpus' own.")
+    ] = None,
+    kind_of_file: Annotated[
+        str | None, typer.Option("--format", help="txt, jsonl, csv or parquet, where the name does not say it.")
+    ] = None,
+    offline: OfflineOption = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Add domains to a corpus and its index: only what is new is split and embedded. A killed one goes on."""
+    from zicl.corpus.sources import find_sources
+    from zicl.corpus.store import read_manifest
+
+    if offline:
+        go_offline()
+    for file in context.args:
+        raise UsageError(
+            f"{file} was given without a domain: what is added is a domain of its own",
+            hint=f"zicl corpus add {corpus} --domain {Path(file).name.partition('.')[0] or 'NAME'}={file}",
+        )
+    if not domain:
+        raise UsageError("no domain was named", hint="for example --domain imdb=imdb.jsonl.gz")
+    read_manifest(corpus)
+    sources = find_sources([], by_domain(domain), kind=kind_of_file)
+    with progress_bars() as report:
+        from zicl.retrieve.update import add_domains
+
+        changed = add_domains(corpus, sources, output=output, text_column=text_column, offline=offline, report=report)
+    _tell(changed, json_output)
+
+
+def remove(
+    corpus: CorpusArgument,
+    domain: Annotated[list[str] | None, typer.Option("--domain", help="Its name, as often as needed.")] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Leave domains out of every search at once; 'zicl corpus compact' then frees their space."""
+    from zicl.corpus.update import remove_domains
+
+    if not domain:
+        raise UsageError("no domain was named", hint="for example --domain imdb")
+    _tell(remove_domains(corpus, list(dict.fromkeys(domain))), json_output)
+
+
+def compact(
+    corpus: CorpusArgument,
+    offline: OfflineOption = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Free the space of removed domains. Sentences are numbered anew, as in a corpus built without them."""
+    from zicl.corpus.store import read_manifest, removed_domains
+
+    if offline:
+        go_offline()
+    names = removed_domains(read_manifest(corpus))
+    with progress_bars() as report:
+        from zicl.retrieve.update import compact as free
+
+        changed = free(corpus, offline=offline, report=report)
+    print_status(
+        f"freed the space of {', '.join(names)}" if names else f"{corpus} has no removed domains: nothing to free"
+    )
+    _tell(changed, json_output)
+
+
+def _tell(corpus: Corpus, json_output: bool) -> None:
+    if json_output:
+        typer.echo(json.dumps(about(corpus), indent=2, ensure_ascii=False))
+    else:
+        summary(corpus.manifest, str(corpus.path))
+
+
+# -- zicl corpus: build, info, show; add, remove and compact stand in
+
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -58,7 +190,8 @@ def build(
     offline: OfflineOption = False,
 ) -> None:
     """Build a corpus from raw text, and its index. A killed build goes on where it was."""
-    from zicl.corpus.builder import BuildOptions, build_corpus
+    from zicl.corpus.builder import build_corpus
+    from zicl.corpus.shards import BuildOptions
     from zicl.corpus.sources import find_sources
     from zicl.corpus.splitter import SPLITTERS
 
@@ -67,14 +200,14 @@ def build(
     SPLITTERS.get(splitter)
     wanted = None
     if kind != "none":
-        from zicl.retrieve.kinds import named
+        from zicl.retrieve.kinds import check_kind
 
-        wanted = named(kind)
+        wanted = check_kind(kind)
     sources = find_sources(paths or [], by_domain(domain or []), kind=kind_of_file)
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
     corpus = None if wanted is None else _unfinished(output, sources, options)
     check_unused(on, workers=workers)
-    with bars() as report, nullcontext() if on is None else cluster(on, workers, threads) as found:
+    with progress_bars() as report, nullcontext() if on is None else cluster(on, workers, threads) as found:
         # On a cluster too: the index is written here, and is the same at equal numbers of threads.
         use_threads(threads if found is None else found.threads)
         if corpus is None:
@@ -92,13 +225,13 @@ def build(
 
 
 def _split_on(found: Cluster, splitter: str, *, offline: bool) -> SplitMany:
-    from zicl.apps.cluster.split import split_on
+    from zicl.apps.cluster.ray_data import split_on
 
     return split_on(found, splitter, offline=offline)
 
 
 def _embed_on(found: Cluster, corpus: Corpus, encoder: Encoder, *, offline: bool) -> EmbedShards:
-    from zicl.apps.cluster.embed import embed_on
+    from zicl.apps.cluster.ray_data import embed_on
 
     return embed_on(found, corpus, encoder, offline=offline)
 
@@ -115,14 +248,14 @@ def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> C
     if any(source.path == "-" for source in sources) or key.read_text().strip() != build_key(sources, options):
         return None
     corpus = Corpus.open(output)
-    say(f"{output} has its text; going on with its index")
+    print_status(f"{output} has its text; going on with its index")
     return corpus
 
 
 # Files without a domain are passed on, so that the command can say how to name one.
-app.command(context_settings={"allow_extra_args": True})(_corpus_change.add)
-app.command()(_corpus_change.remove)
-app.command()(_corpus_change.compact)
+app.command(context_settings={"allow_extra_args": True})(add)
+app.command()(remove)
+app.command()(compact)
 
 
 @app.command()
@@ -132,8 +265,7 @@ def info(
     json_output: JsonOption = False,
 ) -> None:
     """What a corpus holds, and with which encoder it is indexed."""
-    from zicl.corpus.files import check_files
-    from zicl.corpus.store import Corpus
+    from zicl.corpus.store import Corpus, check_files
     from zicl.retrieve.builder import FOLDER
 
     opened = Corpus.open(corpus, verify=verify or None)
@@ -177,6 +309,6 @@ def show(
             json.dumps({"sentence": asdict(own), "paragraph": [asdict(s) for s in paragraph]}, ensure_ascii=False)
         )
         return
-    say(f"document {own.document} of {own.source}, domain {own.domain}")
+    print_status(f"document {own.document} of {own.source}, domain {own.domain}")
     for other in paragraph:
         typer.echo(f"{'▶' if other.row == sentence else ' '} {other.row}  {other.text}")

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl._util.files import check_own
-from zicl.classifier_folder import CLASSIFIER
-from zicl.cli._options import Choice, JsonOption
-from zicl.cli._progress import bars, pace, say
-from zicl.cli._takes import takes
+from zicl._util.files import check_replaceable
+from zicl.cli.console import print_status, progress_bars, rate
+from zicl.cli.options import ClassifierOptions, JsonOption, with_options
 from zicl.exceptions import StorageError
 
 if TYPE_CHECKING:
-    from zicl._util.progress import Report
-    from zicl.apps.distill.origin import Origin
+    from zicl._util.progress import ProgressReport
+    from zicl.apps.distill.classifier import DistillationRecord
 
 
-@takes(Choice)
+@with_options(ClassifierOptions)
 def distill(
-    choice: Choice,
+    choice: ClassifierOptions,
     file: Annotated[
         str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
     ],
@@ -47,8 +45,10 @@ def distill(
     """Teach a small classifier to answer as the language model does, at the speed of the encoder alone."""
     if output.exists() and not overwrite:
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
-    check_own(output, CLASSIFIER, "saved classifier")
-    from zicl.inputs.rows import read_rows
+    from zicl.inputs.tables import read_rows
+    from zicl.persistence import CLASSIFIER
+
+    check_replaceable(output, CLASSIFIER, "saved classifier")
 
     rows = read_rows(file, text_column=text_column, id_column=id_column, pair_column=pair_column)
     texts = [row.text for row in rows]
@@ -56,8 +56,10 @@ def distill(
 
     distinct = len(distinct_texts(texts))
     asked = min(sample, distinct)
-    say(f"{len(texts):,} rows, {distinct:,} different texts; the language model is asked about {asked:,} of them")
-    with bars() as report:
+    print_status(
+        f"{len(texts):,} rows, {distinct:,} different texts; the language model is asked about {asked:,} of them"
+    )
+    with progress_bars() as report:
         report("loading the models", 0, None)
         teacher = choice.classifier(lambda: texts, report, {"text_column": text_column, "pair_column": pair_column})
         made = distill_to(
@@ -74,12 +76,12 @@ def distill(
         typer.echo(json.dumps({"output": str(output), **made.origin.to_dict()}, ensure_ascii=False))
     else:
         _show(made.origin)
-    say(f"saved as {output}: zicl classify --with {output} --file …")
+    print_status(f"saved as {output}: zicl classify --with {output} --file …")
 
 
-def _saying_pace(report: Report) -> Report:
+def _saying_pace(report: ProgressReport) -> ProgressReport:
     """The same report; how long the language model will take is also said, once, for those who see no bar."""
-    from zicl.apps.distill.teacher import STAGE
+    from zicl.apps.distill.run import STAGE
 
     begun: list[float] = []
 
@@ -89,12 +91,12 @@ def _saying_pace(report: Report) -> Report:
             return
         begun.append(time.monotonic())
         if done and total and total > done:
-            say(pace(int(done), begun[1] - begun[0], int(total - done)))
+            print_status(rate(int(done), begun[1] - begun[0], int(total - done)))
 
     return told
 
 
-def _show(origin: Origin) -> None:
+def _show(origin: DistillationRecord) -> None:
     from rich.console import Console
 
     found, console = origin.agreement, Console(highlight=False)
@@ -113,7 +115,7 @@ def _show(origin: Origin) -> None:
     console.print(_labels(origin))
 
 
-def _labels(origin: Origin) -> Any:
+def _labels(origin: DistillationRecord) -> Any:
     from rich.table import Table
     from rich.text import Text
 

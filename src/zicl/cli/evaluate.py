@@ -11,23 +11,31 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from zicl._util.progress import duration
-from zicl.cli._experiment import ExperimentChoice
-from zicl.cli._loading import LoadingChoice
-from zicl.cli._options import JsonOption
-from zicl.cli._progress import bars, say
-from zicl.cli._spread import OnOption, SearchersOption, WorkersOption, check_cost, check_unused, cluster, evaluating
-from zicl.cli._takes import takes
+from zicl.cli.cluster_options import (
+    OnOption,
+    SearchersOption,
+    WorkersOption,
+    check_cost,
+    check_unused,
+    cluster,
+    evaluating,
+)
+from zicl.cli.console import print_status, progress_bars
+from zicl.cli.experiment_options import ExperimentOptions
+from zicl.cli.model_options import LoadingOptions
+from zicl.cli.options import JsonOption, with_options
 from zicl.exceptions import UsageError, ZICLError
 
 if TYPE_CHECKING:
-    from zicl.lab.evaluate.context import World
-    from zicl.lab.evaluate.plan import Shard
+    from zicl.lab.evaluate.context import ExperimentContext
+    from zicl.lab.evaluate.plan import RunShard
+    from zicl.lab.evaluate.tasks import Task
 
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The results folder; a run in it is resumed.")]
 
 
 @dataclass(frozen=True)
-class EvaluateChoice(LoadingChoice, ExperimentChoice):
+class EvaluateOptions(LoadingOptions, ExperimentOptions):
     """An experiment, and how its model is loaded."""
 
     def given(self) -> dict[str, Any]:
@@ -36,15 +44,15 @@ class EvaluateChoice(LoadingChoice, ExperimentChoice):
 
 
 @dataclass(frozen=True)
-class VerifyChoice(EvaluateChoice):
+class VerifyOptions(EvaluateOptions):
     """The same, for rows that are scored again: a server is asked again, too."""
 
     recall: ClassVar[bool] = False
 
 
-@takes(EvaluateChoice)
+@with_options(EvaluateOptions)
 def evaluate(
-    choice: EvaluateChoice,
+    choice: EvaluateOptions,
     output: OutputOption = Path("results"),
     shard: Annotated[str | None, typer.Option("--shard", help="I/N: only the I-th of N parts of the plan.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and how long it would take.")] = False,
@@ -54,14 +62,14 @@ def evaluate(
     json_output: JsonOption = False,
 ) -> None:
     """Run tasks × methods × inferences × seeds, and keep every score. A stopped run goes on where it was."""
-    from zicl.lab.evaluate.plan import Shard
+    from zicl.lab.evaluate.plan import RunShard
     from zicl.lab.evaluate.run import evaluate as run
 
-    part = None if shard is None else Shard.parse(shard)
+    part = None if shard is None else RunShard.parse(shard)
     check_unused(on, workers=workers, searchers=searchers)
     if on is not None and dry_run:
         raise UsageError("--dry-run measures this machine, not a cluster", hint="leave out --on, and divide")
-    with bars() as report, ExitStack() as stack:
+    with progress_bars() as report, ExitStack() as stack:
         compute = None
         if on is not None:
             # The workers load the models, this process only what it plans with.
@@ -81,20 +89,22 @@ def evaluate(
     elif dry_run:
         _show_dry_run(answer)
     else:
-        say(f"{summary.computed:,} rows computed in {duration(summary.seconds)}, {summary.kept:,} were there: {output}")
+        print_status(
+            f"{summary.computed:,} rows computed in {duration(summary.seconds)}, {summary.kept:,} were there: {output}"
+        )
         missing = "put the parts together: zicl merge" if part else "some rows of the plan are still missing"
-        say(f"the tables: zicl report {output}" if summary.complete else missing)
+        print_status(f"the tables: zicl report {output}" if summary.complete else missing)
 
 
-def _dry_run(world: World, output: Path, part: Shard | None) -> dict[str, Any]:
-    from zicl.lab.evaluate.cost import estimate
+def _dry_run(world: ExperimentContext, output: Path, part: RunShard | None) -> dict[str, Any]:
+    from zicl.lab.evaluate.estimate import estimate
     from zicl.lab.evaluate.manifest import manifest
     from zicl.lab.evaluate.run import Runner
-    from zicl.lab.evaluate.store import MANIFEST, Results, check_same
+    from zicl.lab.evaluate.store import MANIFEST, ResultsFolder, check_same
 
     done: set[tuple[str, str]] = set()
     if (output / MANIFEST).is_file():
-        stored = Results.open(output)
+        stored = ResultsFolder.open(output)
         check_same(stored.manifest, manifest(world), output)
         done = stored.done()
     found = estimate(Runner(world), done, part)
@@ -113,16 +123,18 @@ def _show_dry_run(answer: dict[str, Any]) -> None:
         typer.echo(f"{key}\t{cell['examples']}\t{cell['tokens']}")
     size = f"{len(answer['cells']):,} cells, {answer['examples']:,} examples, {answer['tokens']:,}"
     if answer["seconds"] is None:
-        say(f"{size} tokens to be sent to the server, each prompt once for every label; nothing was scored for this")
+        print_status(
+            f"{size} tokens to be sent to the server, each prompt once for every label; nothing was scored for this"
+        )
     else:
         rate = f"{answer['tokens_per_second']:,.0f} tokens/s on this machine"
-        say(f"{size} forward tokens; {rate}: about {duration(answer['seconds'])}")
-    say("not counted: embedding, and labels that the model itself gives to demonstrations")
+        print_status(f"{size} forward tokens; {rate}: about {duration(answer['seconds'])}")
+    print_status("not counted: embedding, and labels that the model itself gives to demonstrations")
 
 
-@takes(VerifyChoice)
+@with_options(VerifyOptions)
 def verify(
-    choice: VerifyChoice,
+    choice: VerifyOptions,
     results: Annotated[Path, typer.Option("--results", "-r", help="The results folder to check.")] = Path("results"),
     sample: Annotated[int, typer.Option("--sample", min=1, help="How many rows are scored again.")] = 20,
     seed: Annotated[int, typer.Option("--seed", help="Decides which ones.")] = 0,
@@ -130,21 +142,23 @@ def verify(
 ) -> None:
     """Score a random sample of stored rows again; exit code 1 if one does not come out as it was stored."""
     from zicl.lab.evaluate.manifest import fingerprint
-    from zicl.lab.evaluate.store import Results, differences
+    from zicl.lab.evaluate.store import ResultsFolder, manifest_differences
     from zicl.lab.evaluate.verify import verify as run
 
-    stored = Results.open(results)
-    with bars() as report:
+    stored = ResultsFolder.open(results)
+    with progress_bars() as report:
         world = choice.world(report)
-        other = list(differences("", stored.manifest["fingerprint"], fingerprint(world)))
+        other = list(manifest_differences("", stored.manifest["fingerprint"], fingerprint(world)))
         checked = run(world, stored, sample=sample, seed=seed, report=report)
     for line in other:
-        say(f"note: {line}")
+        print_status(f"note: {line}")
     wrong = [item for item in checked if not item.agrees]
     if json_output:
         typer.echo(json.dumps([{**asdict(item), "agrees": item.agrees} for item in checked]))
     worst = max(item.difference for item in checked)
-    say(f"{len(checked) - len(wrong)} of {len(checked)} rows agree; the largest difference of a score is {worst:.2g}")
+    print_status(
+        f"{len(checked) - len(wrong)} of {len(checked)} rows agree; the largest difference of a score is {worst:.2g}"
+    )
     if wrong:
         first = wrong[0]
         why = f"has another {', '.join(first.other)}" if first.other else f"differs by {first.difference:.2g}"
@@ -159,8 +173,70 @@ def merge(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write, with one file of rows.")],
 ) -> None:
     """Put the parts of a sharded run, or a run and its extension, into one folder."""
-    from zicl.lab.evaluate.merge import merge as run
+    from zicl.lab.evaluate.store import merge as run
 
     merged = run(results, output)
     state = "complete" if merged.manifest["complete"] else "not complete: some rows of the plan are missing"
-    say(f"{merged.table([]).num_rows:,} rows in {output}, {state}")
+    print_status(f"{merged.table([]).num_rows:,} rows in {output}, {state}")
+
+
+# -- zicl tasks: what can be evaluated.
+
+
+# The columns a narrow terminal goes without, and how wide one must be to have them.
+_NEEDED = {"template": 90, "origin": 120}
+# What task, labels and the lines between the columns take at least.
+_REST = 36
+
+
+def tasks(
+    file: Annotated[
+        Path | None, typer.Option("--task-file", help="A TOML file with tasks of your own, or files of these.")
+    ] = None,
+    json_output: JsonOption = False,
+) -> None:
+    """The tasks the package knows: the paper's nine, with labels, synonyms and where their examples are."""
+    from zicl.lab.evaluate.tasks import read_tasks
+
+    known = list({**read_tasks(), **(read_tasks(file) if file else {})}.values())
+    if json_output:
+        typer.echo(json.dumps([task.model_dump(mode="json") for task in known], indent=2, ensure_ascii=False))
+        return
+    _table(known)
+
+
+def _table(known: list[Task]) -> None:
+    """What can be told in the width there is; from 80 columns on the ids of data sets stay whole, to be copied."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    places = [_place(task) for task in known]
+    widest = max(len(place.partition("\n")[0]) for place in places)
+    dropped = [name for name, width in _NEEDED.items() if console.width < width]
+    table = Table("task", "labels (synonyms)", *(name for name in _NEEDED if name not in dropped))
+    table.add_column("examples", width=min(widest, console.width - _REST), overflow="fold")
+    for task, place in zip(known, places, strict=True):
+        labels = (f"{x.name} ({', '.join(x.synonyms)})" if x.synonyms else x.name for x in task.labels)
+        more = {
+            "template": task.template if isinstance(task.template, str) else " | ".join(task.template),
+            "origin": f"{task.origin}; {task.note}" if task.origin and task.note else task.origin or task.note,
+        }
+        cells = (", ".join(labels), *(text for name, text in more.items() if name not in dropped), place)
+        table.add_row(Text(task.name, style="bold"), *map(Text, cells))
+    console.print(table)
+    if dropped:
+        print_status(
+            f"left out, as there are only {console.width} columns: {' and '.join(dropped)}; --json has everything"
+        )
+
+
+def _place(task: Task) -> str:
+    """Where the examples are, and on a line of its own what is to be said about them."""
+    if task.test is not None:
+        return str(task.test)
+    if task.hub is None:
+        return "none given"
+    config = f" ({task.hub.config})" if task.hub.config else ""
+    return f"hf:{task.hub.id}{config}" + (f"\n{task.hub.note}" if task.hub.note else "")

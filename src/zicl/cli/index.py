@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl._util.offline import go_offline
-from zicl.cli._options import JsonOption, OfflineOption
-from zicl.cli._progress import bars, say
+from zicl._util.process import go_offline
+from zicl.cli.console import print_status, progress_bars
+from zicl.cli.options import JsonOption, OfflineOption
 
 if TYPE_CHECKING:
-    from zicl.retrieve.measure import Measured
-    from zicl.retrieve.tune import Tuning
+    from zicl.retrieve.tune import SearchMeasurement, Tuning
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 CorpusArgument = Annotated[Path, typer.Argument(help="A corpus folder.")]
@@ -47,22 +46,22 @@ def build(
     if offline:
         go_offline()
     opened = Corpus.open(corpus)
-    wanted = vectors.named(kind)
-    chosen = vectors.choose(wanted, opened.manifest["indexed"])
+    wanted = vectors.check_kind(kind)
+    chosen = vectors.auto_kind(wanted, opened.manifest["indexed"])
     if keep_vectors:
         from zicl.retrieve.update import change_kind
 
-        with bars() as report:
+        with progress_bars() as report:
             encoder = change_kind(corpus, wanted, offline=offline, report=report).manifest["encoder"]["name"]
-        say(f"{corpus}: {opened.manifest['indexed']:,} vectors of {encoder}, {chosen}")
+        print_status(f"{corpus}: {opened.manifest['indexed']:,} vectors of {encoder}, {chosen}")
         return
-    with bars() as report:
+    with progress_bars() as report:
         from zicl.retrieve.builder import build_index
         from zicl.retrieve.encoder import load_encoder
 
         report("loading the encoder", 0, None, encoder)
         build_index(opened, load_encoder(encoder, offline=offline), kind=wanted, report=report)
-    say(f"{corpus}: {opened.manifest['indexed']:,} vectors of {encoder}, {chosen}")
+    print_status(f"{corpus}: {opened.manifest['indexed']:,} vectors of {encoder}, {chosen}")
 
 
 @app.command()
@@ -82,7 +81,7 @@ def tune(
     """
     from zicl.retrieve.tune import tune as measure
 
-    with bars() as report:
+    with progress_bars() as report:
         found = measure(corpus, target=target, kinds=kind or (), queries=queries, seed=seed, report=report)
     if json_output:
         typer.echo(json.dumps(_as_json(found), indent=2))
@@ -97,7 +96,7 @@ def _as_json(found: Tuning) -> dict[str, Any]:
     return {**about, "measured": rows, "pick": _row(found.pick) if found.pick else None}
 
 
-def _row(measured: Measured) -> dict[str, Any]:
+def _row(measured: SearchMeasurement) -> dict[str, Any]:
     return {
         "kind": measured.kind,
         "search": measured.effort.given(),
@@ -112,7 +111,7 @@ def _show(corpus: Path, found: Tuning) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from zicl.retrieve.compressed import COMPRESSED
+    from zicl.retrieve.kinds import COMPRESSED
 
     table = Table("", "kind", "search", "recall at 16", "ms", "MB own", "MB mapped")
     for each in found.measured:
@@ -123,11 +122,13 @@ def _show(corpus: Path, found: Tuning) -> None:
     Console().print(table)
     typer.echo(f"{found.queries} of {found.vectors:,} vectors as queries, one at a time; a process for each kind")
     if found.pick is None:
-        say(f"nothing reaches a recall of {found.target:g}: ask for less, or build another kind (zicl index build)")
+        print_status(
+            f"nothing reaches a recall of {found.target:g}: ask for less, or build another kind (zicl index build)"
+        )
     else:
         typer.echo(f"kept: {found.pick.kind} {str(found.pick.effort) or 'as it is'}")
     if found.better is not None:
         # Compressed kinds keep vectors in half precision, which the others do not take over.
         kept = "" if found.kind in COMPRESSED and found.better.kind not in COMPRESSED else " --keep-vectors"
         build = f"zicl index build {corpus} --kind {found.better.kind}{kept}"
-        say(f"faster: {found.better.kind} ({build}, then tune it)")
+        print_status(f"faster: {found.better.kind} ({build}, then tune it)")

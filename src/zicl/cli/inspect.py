@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from zicl._util.offline import go_offline
-from zicl.cli._options import Choice, FitTextOption, JsonOption, OfflineOption, SeedOption
-from zicl.cli._progress import bars
-from zicl.cli._takes import takes
+from zicl._util.process import go_offline
+from zicl.cli.console import progress_bars
+from zicl.cli.options import ClassifierOptions, FitTextOption, JsonOption, OfflineOption, SeedOption, with_options
 from zicl.exceptions import UsageError
 
 TextArgument = Annotated[str, typer.Argument(help="The text.")]
@@ -21,9 +20,9 @@ FitPairOption = Annotated[
 PairOption = Annotated[str | None, typer.Option("--pair", help="The second text, where pairs are classified.")]
 
 
-@takes(Choice)
+@with_options(ClassifierOptions)
 def explain(
-    choice: Choice,
+    choice: ClassifierOptions,
     text: TextArgument,
     pair: PairOption = None,
     text_column: FitTextOption = None,
@@ -32,7 +31,7 @@ def explain(
 ) -> None:
     """Why a text gets its label: its demonstrations, and the score of every label."""
     columns = choice.fit_columns(text_column, pair_column)
-    with bars() as report:
+    with progress_bars() as report:
         report("loading the models", 0, None)
         explanation = choice.classifier(columns=columns).explain(text if pair is None else (text, pair))
     if json_output:
@@ -43,9 +42,9 @@ def explain(
     Console(highlight=False).print(explanation)
 
 
-@takes(Choice)
+@with_options(ClassifierOptions)
 def prompt(
-    choice: Choice,
+    choice: ClassifierOptions,
     text: TextArgument,
     pair: PairOption = None,
     text_column: FitTextOption = None,
@@ -57,7 +56,7 @@ def prompt(
 
     columns = choice.fit_columns(text_column, pair_column)
     asked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
-    with bars() as report:
+    with progress_bars() as report:
         report("loading the models", 0, None)
         pipeline = choice.classifier(columns=columns).pipeline_
         if pipeline.labels.counted:

@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from zicl._util.offline import go_offline
-from zicl.cli._options import JsonOption, OfflineOption, SynonymsOption
-from zicl.cli._parse import parse_labels
-from zicl.cli._progress import bars, say
+from zicl._util.process import go_offline
+from zicl.cli.console import print_status, progress_bars
+from zicl.cli.options import JsonOption, OfflineOption, SynonymsOption, parse_labels
 from zicl.exceptions import StorageError
 
 _DRAFT = "# A draft to edit: read it over and change words, synonyms and descriptions as they fit your texts.\n"
@@ -43,11 +42,11 @@ def suggest(
     chosen = parse_labels(labels, synonyms)
     if output is not None and output.exists():
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or remove it")
-    with bars() as report:
+    with progress_bars() as report:
         report("loading the models", 0, None, f"{encoder}, {lm}")
         from zicl.lm.load import load_lm
         from zicl.prompt.synonyms import paper_table
-        from zicl.prompt.synonyms import suggest as find
+        from zicl.prompt.synonyms import suggest_synonyms as find
         from zicl.retrieve.encoder import load_encoder
 
         known = paper_table(chosen.words)
@@ -65,7 +64,7 @@ def suggest(
         from zicl._util.files import write_text
 
         write_text(output, _DRAFT + drafted.to_toml())
-        say(f"written to {output}: a draft, to be read over and changed")
+        print_status(f"written to {output}: a draft, to be read over and changed")
     if json_output:
         alternatives = {name: [asdict(option) for option in options] for name, options in found.items()}
         typer.echo(
@@ -78,6 +77,6 @@ def suggest(
     for label in drafted:
         others = [option.word for option in found.get(label.name, [])[1:]]
         more = f" (or {', '.join(others)})" if others else ""
-        say(f"{label.name}: {', '.join(label.synonyms) or 'none good enough, name one by hand'}{more}")
+        print_status(f"{label.name}: {', '.join(label.synonyms) or 'none good enough, name one by hand'}{more}")
     if output is None:
         typer.echo(_DRAFT + drafted.to_toml())

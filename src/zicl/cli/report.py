@@ -1,27 +1,116 @@
-"""zicl report: tables from results folders, and one page with everything."""
+"""The options of a report's HTML page: where it goes, and where its texts are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl.cli._options import JsonOption
-from zicl.cli._page import PageChoice
-from zicl.cli._parse import parse_names
-from zicl.cli._progress import say
-from zicl.cli._takes import takes
+from zicl.cli.console import print_status
+from zicl.cli.experiment_options import ExperimentOptions
+from zicl.cli.options import JsonOption, parse_names, with_options
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
-    from zicl.lab.report.build import Format, Report
-    from zicl.lab.report.html.folders import Found
+    from zicl.lab.report.build import EvaluationReport, Format
+    from zicl.lab.report.html.page import Browsing
+    from zicl.lab.report.html.sources import FoundFolders, SourceTexts
+
+_SOURCES = ("experiment", "corpus", "data", "train", "data_dir", "task_file")
 
 
-class Metrics(StrEnum):
+@dataclass(frozen=True)
+class PageOptions:
+    """What the options say; all but the first need the first."""
+
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="One self-contained HTML file: tables, figures, studies, single predictions."),
+    ] = None
+    no_texts: Annotated[bool, typer.Option("--no-texts", help="HTML: ids in the place of texts.")] = False
+    predictions: Annotated[
+        int | None,
+        typer.Option("--predictions", min=0, help="HTML: at most so many of each cell. [200, and 10,000 in all]"),
+    ] = None
+    experiment: Annotated[
+        Path | None, typer.Option("--experiment", help="HTML: the experiment.toml, which says where texts are.")
+    ] = None
+    corpus: Annotated[
+        str | None, typer.Option("--corpus", "-c", help="HTML: the corpus, for the demonstrations' texts.")
+    ] = None
+    data: Annotated[list[str] | None, typer.Option("--data", help="HTML: TASK=FILE of test examples.")] = None
+    train: Annotated[list[str] | None, typer.Option("--train", help="HTML: TASK=FILE of training examples.")] = None
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="HTML: a folder with TASK/test.jsonl and TASK/train.jsonl.")
+    ] = None
+    task_file: Annotated[str | None, typer.Option("--task-file", help="HTML: a TOML file with tasks of your own.")] = (
+        None
+    )
+
+    def __post_init__(self) -> None:
+        if self.html is None:
+            given = [field.name for field in fields(self) if getattr(self, field.name) not in (None, False, [])]
+            if given:
+                raise UsageError(f"--{given[0].replace('_', '-')} is for a page", hint="name it: --html report.html")
+        elif self.html.is_dir():
+            raise UsageError(f"--html {self.html} is a folder, and a file was expected", hint="--html report.html")
+
+    def browsing(self) -> Browsing:
+        """What the page may show."""
+        from zicl.lab.report.html.page import Browsing
+
+        return Browsing(not self.no_texts, self.predictions)
+
+    def texts(self, manifests: Sequence[dict[str, Any]]) -> SourceTexts:
+        """The texts of the tasks in the results, as far as the options say where they are."""
+        from zicl.lab.report.html.sources import SourceTexts, read_texts
+
+        if not any(getattr(self, name) for name in _SOURCES):
+            return SourceTexts()
+        experiment = ExperimentOptions(
+            experiment=self.experiment,
+            tasks=",".join(self._known_tasks(manifests)) or None,
+            # What is asked of an experiment here is only where its texts are: no method may need more.
+            methods="majority",
+            corpus=self.corpus,
+            data=self.data,
+            train=self.train,
+            data_dir=self.data_dir,
+            task_file=self.task_file,
+        ).read()
+        return read_texts(experiment, manifests)
+
+    def unknown_tasks(self, manifests: Sequence[dict[str, Any]]) -> list[str]:
+        """The tasks of the results that no table of tasks has: their texts are not looked up."""
+        known = self._known_tasks(manifests)
+        return [name for name in _named(manifests) if name not in known]
+
+    def _known_tasks(self, manifests: Sequence[dict[str, Any]]) -> list[str]:
+        """The tasks of the results that the tables of tasks have; others stay ids, which the page says."""
+        from zicl._util.files import read_toml
+        from zicl.exceptions import ConfigError
+        from zicl.lab.evaluate.tasks import read_tasks
+
+        files = [Path(self.task_file)] if self.task_file else []
+        if self.experiment is not None and not files:
+            table = read_toml(self.experiment, ConfigError, missing="check the name", form="see docs/EVALUATION.md")
+            files += [self.experiment.parent / str(table["task_file"])] if table.get("task_file") else []
+        known = {*read_tasks(), *(name for file in files for name in read_tasks(file))}
+        return [name for name in _named(manifests) if name in known]
+
+
+def _named(manifests: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for manifest in manifests for name in manifest["tasks"]))
+
+
+# -- zicl report: tables from results folders, and one page with everything.
+
+
+class MetricName(StrEnum):
     """What the main table shows."""
 
     ACCURACY = "accuracy"
@@ -49,14 +138,14 @@ class Calibrations(StrEnum):
     BATCH = "batch"
 
 
-@takes(PageChoice)
+@with_options(PageOptions)
 def report(
-    choice: PageChoice,
+    choice: PageOptions,
     results: Annotated[
         list[Path],
         typer.Argument(help="Results folders of 'zicl evaluate', one for each model; with --html also studies."),
     ],
-    metric: Annotated[Metrics, typer.Option(help="What the main table shows.")] = Metrics.ACCURACY,
+    metric: Annotated[MetricName, typer.Option(help="What the main table shows.")] = MetricName.ACCURACY,
     compare: Annotated[Comparisons | None, typer.Option(help="Put the paper's numbers beside ours.")] = None,
     against: Annotated[
         str | None,
@@ -97,7 +186,7 @@ def report(
     found = None if choice.html is None else _found(results)
     paths = results if found is None else found.results
     if found is not None and not paths:
-        other = {"--metric": metric is not Metrics.ACCURACY, "--compare": compare, "--against": against}
+        other = {"--metric": metric is not MetricName.ACCURACY, "--compare": compare, "--against": against}
         _check_for_studies({**other, "--calibrate": calibrate, "--shares": shares})
     made = None
     if paths or output is not None or chosen or figures is not None:
@@ -115,7 +204,7 @@ def report(
         return
     for kind, path in targets.items():
         write_text(path, made.render(kind))
-        say(f"written to {path}")
+        print_status(f"written to {path}")
     if figures is not None:
         _draw(made, figures)
     # Who asks for a page alone wants no tables on the screen.
@@ -123,37 +212,41 @@ def report(
         typer.echo(made.render((chosen or Formats.MARKDOWN).value), nl=False)
 
 
-def _found(paths: list[Path]) -> Found:
-    from zicl.lab.report.html.folders import find
+def _found(paths: list[Path]) -> FoundFolders:
+    from zicl.lab.report.html.sources import find_folders
 
-    return find(paths)
+    return find_folders(paths)
 
 
-def _write_page(choice: PageChoice, found: Found, made: Report | None) -> None:
+def _write_page(choice: PageOptions, found: FoundFolders, made: EvaluationReport | None) -> None:
     from zicl._util.files import write_text
-    from zicl.lab.evaluate.store import Results
-    from zicl.lab.report.html.build import make_page
+    from zicl.lab.evaluate.store import ResultsFolder
+    from zicl.lab.report.html.page import make_page
 
     if choice.html is None:
         return
     folders = (*found.results, *(folder for study in found.studies for folder in study.results))
-    manifests = [Results.open(folder).manifest for folder in folders]
+    manifests = [ResultsFolder.open(folder).manifest for folder in folders]
     texts = choice.texts(manifests)
     write_text(choice.html, make_page(found, made, texts, choice.browsing()))
-    say(f"written to {choice.html}, {choice.html.stat().st_size / 1e6:.1f} MB")
+    print_status(f"written to {choice.html}, {choice.html.stat().st_size / 1e6:.1f} MB")
     if choice.no_texts:
         return
     if not (texts.tests or texts.index):
-        say("inputs and demonstrations go by their ids: --data-dir or --data and --corpus name their texts")
+        print_status("inputs and demonstrations go by their ids: --data-dir or --data and --corpus name their texts")
     if unknown := choice.unknown_tasks(manifests):
-        say(f"{', '.join(unknown)}: a task of your own is known by --task-file; without it its inputs go by their ids")
+        print_status(
+            f"{', '.join(unknown)}: a task of your own is known by --task-file; without it its inputs go by their ids"
+        )
 
 
-def _draw(made: Report, folder: Path) -> None:
+def _draw(made: EvaluationReport, folder: Path) -> None:
     from zicl.lab.report.figures import draw_figures
 
     written = draw_figures(made.results, folder)
-    say(f"{len(written)} figures written to {folder}" if written else "no figure drawn: no prompt has rows yet")
+    print_status(
+        f"{len(written)} figures written to {folder}" if written else "no figure drawn: no prompt has rows yet"
+    )
 
 
 def _check_for_studies(given: Mapping[str, Any]) -> None:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from zicl.cli._options import Choice, FitTextOption
-from zicl.cli._progress import say
-from zicl.cli._takes import takes
+from zicl.cli.console import print_status
+from zicl.cli.options import ClassifierOptions, FitTextOption, with_options
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
@@ -21,15 +20,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ServeChoice(Choice):
+class ServeOptions(ClassifierOptions):
     """The same options; what is set holds for the methods that requests name, too."""
 
     one_method: ClassVar[bool] = False
 
 
-@takes(ServeChoice)
+@with_options(ServeOptions)
 def serve(
-    choice: ServeChoice,
+    choice: ServeOptions,
     place: Annotated[
         Path | None, typer.Argument(help="A saved classifier, or a corpus (with --labels).", metavar="FOLDER")
     ] = None,
@@ -56,16 +55,16 @@ def serve(
     choice = _placed(choice, place)
     columns = choice.fit_columns(text_column)
     _need_packages()
-    from zicl.apps.serve.guard import Access
-    from zicl.apps.serve.limits import Limits
-    from zicl.apps.serve.run import check_free
-    from zicl.apps.serve.run import serve as run
+    from zicl.apps.serve.limits import RequestLimits
+    from zicl.apps.serve.security import Access
+    from zicl.apps.serve.server import check_free
+    from zicl.apps.serve.server import serve as run
 
     access = Access(host, port, token)
-    limits = Limits(max_body, max_texts, max_characters, max_labels, max_k, queue, deadline)
+    limits = RequestLimits(max_body, max_texts, max_characters, max_labels, max_k, queue, deadline)
 
     def listening(address: str) -> None:
-        say(f"serving {address} (loading the models; Ctrl-C stops it)")
+        print_status(f"serving {address} (loading the models; Ctrl-C stops it)")
         if open_page and sys.stdout.isatty():
             import webbrowser
 
@@ -73,19 +72,19 @@ def serve(
 
     if choice.searches_synonyms():
         check_free(access)
-        say("finding synonyms of the labels: the models are loaded first")
+        print_status("finding synonyms of the labels: the models are loaded first")
         made = _classifier(choice, columns)
         ended = run(lambda: made, access, limits, listening=listening, ready=_tell_ready)
     else:
         ended = run(lambda: _classifier(choice, columns), access, limits, listening=listening, ready=_tell_ready)
-    say("stopped")
+    print_status("stopped")
     if not ended:
         # Python would wait until the models are loaded, or fetched, for nobody. What is fetched is moved in when whole.
         sys.stdout.flush()
         os._exit(0)
 
 
-def _placed(choice: ServeChoice, place: Path | None) -> ServeChoice:
+def _placed(choice: ServeOptions, place: Path | None) -> ServeOptions:
     """The choice with the folder that was named: a saved classifier or a corpus, by what it holds."""
     if place is not None:
         if choice.saved is not None:
@@ -106,16 +105,16 @@ def _placed(choice: ServeChoice, place: Path | None) -> ServeChoice:
     return choice
 
 
-def _classifier(choice: Choice, columns: Mapping[str, str | None]) -> ZICLClassifier:
+def _classifier(choice: ClassifierOptions, columns: Mapping[str, str | None]) -> ZICLClassifier:
     return choice.classifier(columns=columns)
 
 
 def _tell_ready(classifier: ZICLClassifier) -> None:
     settings = classifier.settings_
-    if settings["labelling"].words == "synonyms" and settings["retrieval"].k:
+    if settings.labelling.words == "synonyms" and settings.retrieval.k:
         shown = [f"{label.name} as {' or '.join(label.synonyms)}" for label in classifier.labels_]
-        say(f"demonstrations show {', '.join(shown)}")
-    say("ready")
+        print_status(f"demonstrations show {', '.join(shown)}")
+    print_status("ready")
 
 
 def _need_packages() -> None:

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from zicl._util.progress import duration
-from zicl.cli._experiment import DataChoice
-from zicl.cli._loading import LoadingChoice
-from zicl.cli._options import JsonOption
-from zicl.cli._progress import bars, say
-from zicl.cli._takes import takes
+from zicl.cli.console import print_status, progress_bars
+from zicl.cli.experiment_options import DataOptions
+from zicl.cli.model_options import LoadingOptions
+from zicl.cli.options import JsonOption, with_options
 from zicl.exceptions import HeadsError, UsageError
 
 if TYPE_CHECKING:
-    from zicl._util.progress import Report
-    from zicl.lab.evaluate.plan import Shard
+    from zicl._util.progress import ProgressReport
+    from zicl.lab.evaluate.plan import RunShard
     from zicl.lab.study.base import Study
-    from zicl.lab.study.context import Bench
-    from zicl.lab.study.run import Cost, Ran
+    from zicl.lab.study.context import StudyContext
+    from zicl.lab.study.run import StudyCost, StudyRun
     from zicl.lm.base import LanguageModel
 
 _FINDS = "heads"
@@ -31,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class StudyChoice(LoadingChoice, DataChoice):
+class StudyCommandOptions(LoadingOptions, DataOptions):
     """What the options say of a study's experiments, where its own settings are not wanted."""
 
     tasks: Annotated[
@@ -50,14 +49,14 @@ class StudyChoice(LoadingChoice, DataChoice):
         """The keys of an experiment that options set."""
         return {**super().given(), **self.scoring()}
 
-    def bench(self, folder: Path, report: Report, *, dry: bool) -> Bench:
+    def bench(self, folder: Path, report: ProgressReport, *, dry: bool) -> StudyContext:
         """What the studies run on; nothing is loaded yet."""
-        from zicl.lab.study.context import Bench
+        from zicl.lab.study.context import StudyContext
         from zicl.lab.study.settings import read_settings
 
         settings = read_settings(self.config, self.given())
         self.begin()
-        return Bench(
+        return StudyContext(
             settings,
             folder,
             lambda experiment: self.placed(experiment, self.config),
@@ -73,9 +72,9 @@ class StudyChoice(LoadingChoice, DataChoice):
         return None if isinstance(found, str) else found
 
 
-@takes(StudyChoice)
+@with_options(StudyCommandOptions)
 def study(
-    choice: StudyChoice,
+    choice: StudyCommandOptions,
     name: Annotated[
         str,
         typer.Argument(
@@ -93,15 +92,15 @@ def study(
     json_output: JsonOption = False,
 ) -> None:
     """Run a study's experiments, draw its figures and say what was found. A stopped run goes on where it was."""
-    from zicl.lab.evaluate.plan import Shard
-    from zicl.lab.study.studies import get_studies
+    from zicl.lab.evaluate.plan import RunShard
+    from zicl.lab.study.settings import get_studies
 
-    studies, part = get_studies(name), None if shard is None else Shard.parse(shard)
+    studies, part = get_studies(name), None if shard is None else RunShard.parse(shard)
     if find and name != _FINDS:
         raise UsageError(f"--find is for zicl study {_FINDS}, not for {name}", hint="leave it out")
     if find and (dry_run or shard):
         raise UsageError("--find goes with neither --dry-run nor --shard", hint="it takes minutes; leave them out")
-    with bars() as report:
+    with progress_bars() as report:
         bench = choice.bench(output, report, dry=dry_run)
         bench.check(studies, finding=find)
         if find:
@@ -120,7 +119,7 @@ def study(
         _show(answer, output)
 
 
-def _run(studies: list[Study], bench: Bench, part: Shard | None) -> list[Ran]:
+def _run(studies: list[Study], bench: StudyContext, part: RunShard | None) -> list[StudyRun]:
     from zicl.lab.study.run import run_study
 
     return _each(studies, lambda study: run_study(study, bench, shard=part))
@@ -135,27 +134,27 @@ def _each(studies: list[Study], step: Callable[[Study], T]) -> list[T]:
         except HeadsError as error:
             if len(studies) == 1:
                 raise
-            say(f"{each.name} is left out: {error}")
+            print_status(f"{each.name} is left out: {error}")
     return done
 
 
-def _show(answer: list[Ran], output: Path) -> None:
+def _show(answer: list[StudyRun], output: Path) -> None:
     for ran in answer:
         typer.echo(f"{ran.told.title}\n" + "".join(f"  {line}\n" for line in ran.told.findings), nl=False)
         rows = f"{ran.computed:,} rows computed in {duration(ran.seconds)}, {ran.kept:,} were there"
         shared = f", {ran.borrowed:,} taken from other studies" if ran.borrowed else ""
         state = "" if ran.complete else "; some rows are still missing"
-        say(f"{ran.study}: {rows}{shared}{state}; {len(ran.told.figures)} figures: {output / ran.study}")
+        print_status(f"{ran.study}: {rows}{shared}{state}; {len(ran.told.figures)} figures: {output / ran.study}")
 
 
-def _dry_run(studies: list[Study], bench: Bench, part: Shard | None) -> list[Cost]:
-    from zicl.lab.study.run import Costs
+def _dry_run(studies: list[Study], bench: StudyContext, part: RunShard | None) -> list[StudyCost]:
+    from zicl.lab.study.run import StudyCosts
 
-    counted = _each(studies, Costs(bench, part).of)
+    counted = _each(studies, StudyCosts(bench, part).of)
     return [cost for parts in counted for cost in parts]
 
 
-def _show_costs(answer: list[Cost]) -> None:
+def _show_costs(answer: list[StudyCost]) -> None:
     typer.echo("study\tpart\texamples\ttokens\tseconds")
     for cost in answer:
         seconds = "-" if cost.seconds is None else f"{cost.seconds:.0f}"
@@ -163,17 +162,19 @@ def _show_costs(answer: list[Cost]) -> None:
     tokens = sum(cost.tokens for cost in answer)
     size = f"{sum(c.examples for c in answer):,} examples, {tokens:,} tokens"
     known = [cost.seconds for cost in answer if cost.seconds is not None]
-    say(f"{size} to be sent to the server" if len(known) < len(answer) else f"{size}: about {duration(sum(known))}")
-    say("not counted: building and embedding a corpus, and finding heads")
+    print_status(
+        f"{size} to be sent to the server" if len(known) < len(answer) else f"{size}: about {duration(sum(known))}"
+    )
+    print_status("not counted: building and embedding a corpus, and finding heads")
 
 
-def _find(study: Study, bench: Bench) -> dict[str, Any]:
-    from zicl.lab.study.context import StudySetup
+def _find(study: Study, bench: StudyContext) -> dict[str, Any]:
+    from zicl.lab.study.context import LoadedSetup
     from zicl.lab.study.heads import HeadOptions, draw_scores
 
     options = bench.settings.options(study)
     assert isinstance(options, HeadOptions)
-    scores = StudySetup(bench, study).heads(options.task, options.examples, options.found_on)
+    scores = LoadedSetup(bench, study).heads(options.task, options.examples, options.found_on)
     drawn = draw_scores(bench.folder / study.name, options)
     top = {str(head): scores[head] for head in scores.top(options.count)}
     about = {"model": scores.model, "task": scores.task, "prompts": scores.prompts, "found_on": scores.found_on}
@@ -184,7 +185,7 @@ def _show_heads(answer: dict[str, Any]) -> None:
     typer.echo("head\tscore")
     for head, score in answer["heads"].items():
         typer.echo(f"{head}\t{score:.4f}")
-    say(
+    print_status(
         f"{answer['model']}, {answer['prompts']} prompts of {answer['task']} ({answer['found_on']}); the map of all "
         f"heads: {answer['map']}"
     )

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zicl.cli._options import Choice, JsonOption
-from zicl.cli._progress import bars, say
-from zicl.cli._takes import takes
+from zicl.cli.console import print_status, progress_bars
+from zicl.cli.options import ClassifierOptions, JsonOption, with_options
 
 if TYPE_CHECKING:
-    from zicl.apps.suggest.run import Suggestion
+    from zicl.apps.suggest.run import Diagnosis
 
 _NOTE = (
     "these are signs, not an accuracy; for that, label about a hundred rows by hand: "
@@ -24,9 +23,9 @@ _WORST_FIRST = ("warn", "look", "good")
 _STYLES = {"warn": "bold red", "look": "bold yellow", "good": "green"}
 
 
-@takes(Choice)
+@with_options(ClassifierOptions)
 def suggest(
-    choice: Choice,
+    choice: ClassifierOptions,
     file: Annotated[
         str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
     ],
@@ -36,15 +35,15 @@ def suggest(
     json_output: JsonOption = False,
 ) -> None:
     """Look at unlabelled texts, corpus and labels: signs of trouble, and the options that address them."""
-    from zicl.inputs.rows import read_rows
+    from zicl.inputs.tables import read_rows
 
     texts = [row.text for row in read_rows(file, text_column=text_column, pair_column=pair_column)]
     # Slow to import: a file that cannot be read is found before.
     from zicl.apps.suggest.run import suggest as find
 
-    say(f"{len(texts):,} rows; at most {sample:,} different texts are looked at")
-    say("signs are read off plain scores: no calibration, one inference and one draw of labels at a time")
-    with bars() as report:
+    print_status(f"{len(texts):,} rows; at most {sample:,} different texts are looked at")
+    print_status("signs are read off plain scores: no calibration, one inference and one draw of labels at a time")
+    with progress_bars() as report:
         report("loading the models", 0, None)
         columns = {"text_column": text_column, "pair_column": pair_column}
         classifier = _plain(choice).classifier(lambda: texts, report, columns)
@@ -55,7 +54,7 @@ def suggest(
         _show(found)
 
 
-def _plain(choice: Choice) -> Choice:
+def _plain(choice: ClassifierOptions) -> ClassifierOptions:
     """The choice without what is fitted on texts: the signs do without it, and fitting would be work for nothing."""
     if choice.saved is not None:
         return choice
@@ -66,7 +65,7 @@ def _plain(choice: Choice) -> Choice:
     return choice.but(calibrate=None, share=None, fit=choice.fit if joining else None, settings=kept)
 
 
-def _show(found: Suggestion) -> None:
+def _show(found: Diagnosis) -> None:
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text

@@ -20,13 +20,13 @@ def _mix(number: int) -> int:
     return number ^ (number >> 31)
 
 
-class BottomSample:
+class ParagraphSample:
     """Keeps the N items of smallest priority, mixed from (seed, domain, number): a uniform sample.
 
     ``offer`` says whether an item may still be among them. Some it lets through are pushed out later,
     so the caller drops at the end what ``keeps`` rejects. At most 2 N priorities of eight bytes are held.
 
-    >>> sample = BottomSample(2, seed=0, domain="d")
+    >>> sample = ParagraphSample(2, seed=0, domain="d")
     >>> offered = [p for n in range(100) if (p := sample.offer(n)) is not None]
     >>> int(sample.keeps(np.array(offered, dtype=np.uint64)).sum())
     2

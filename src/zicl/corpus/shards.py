@@ -13,24 +13,23 @@ import numpy as np
 import pyarrow as pa
 
 from zicl._util.files import write_json, writing
-from zicl._util.progress import Report
-from zicl.corpus.documents import DocumentHashes
-from zicl.corpus.paragraphs import SplitMany, in_turn, tidy
-from zicl.corpus.read import Reader
-from zicl.corpus.sample import BottomSample
+from zicl._util.progress import ProgressReport
+from zicl.corpus.dedup import DocumentHashes
+from zicl.corpus.reader import SourceReader
+from zicl.corpus.sample import ParagraphSample
 from zicl.corpus.sources import Source
-from zicl.corpus.splitter import get_splitter
+from zicl.corpus.splitter import SplitMany, get_splitter, normalize_space, split_locally
 from zicl.corpus.store import HASHES
 
 if TYPE_CHECKING:
-    from zicl.corpus.builder import BuildOptions
+    pass
 
 _SHARD_SENTENCES, _SHARD_BLOCKS = 1 << 16, 50_000
 _SHARD = pa.schema({"text": pa.string(), "document": pa.int64(), "position": pa.int16(), "priority": pa.uint64()})
 
 
 @dataclass
-class State:
+class BuildState:
     """How far reading is: kept in state.json after every shard."""
 
     key: str
@@ -45,7 +44,7 @@ class State:
 
 
 @dataclass
-class _Shard:
+class _CorpusShard:
     """Sentences, and for every paragraph of them its length, document and priority."""
 
     texts: list[str] = field(default_factory=list)
@@ -85,12 +84,12 @@ def read_shards(
     sources: Sequence[Source],
     options: BuildOptions,
     partial: Path,
-    state: State,
-    report: Report,
+    state: BuildState,
+    report: ProgressReport,
     split: SplitMany | None = None,
 ) -> None:
     """Read what ``state`` says is still to be read; blocks are split in turn, unless ``split`` does it elsewhere."""
-    split = split or in_turn(get_splitter(options.splitter))
+    split = split or split_locally(get_splitter(options.splitter))
     samples = samples_of(sources, options, partial, state)
     total = sum(source.size for source in sources) or None
     begun, already = time.monotonic(), state.sentences
@@ -102,7 +101,7 @@ def read_shards(
     before = sum(source.size for source in sources[: state.source])
     while state.source < len(sources):
         source = sources[state.source]
-        reader = Reader(source, options.text_column, options.lines, options.encoding)
+        reader = SourceReader(source, options.text_column, options.lines, options.encoding)
         if len(state.first_documents) == state.source:
             state.first_documents.append(state.documents)
             state.first_shards.append(len(state.shards))
@@ -121,11 +120,11 @@ def read_shards(
 
 
 def samples_of(
-    sources: Sequence[Source], options: BuildOptions, partial: Path, state: State
-) -> dict[str, BottomSample]:
+    sources: Sequence[Source], options: BuildOptions, partial: Path, state: BuildState
+) -> dict[str, ParagraphSample]:
     """One sample a domain; what earlier shards hold is counted again when a build resumes."""
     names = dict.fromkeys(source.domain for source in sources)
-    samples = {name: BottomSample(options.max_paragraphs, options.seed, name) for name in names}
+    samples = {name: ParagraphSample(options.max_paragraphs, options.seed, name) for name in names}
     for domain, number in state.shards:
         table = read_table(partial / f"part-{number}.arrow")
         for priority in table["priority"].to_numpy()[table["position"].to_numpy() == 0].tolist():
@@ -133,35 +132,37 @@ def samples_of(
     return samples
 
 
-def _shards(reader: Reader, split: SplitMany, sample: BottomSample, state: State) -> Iterator[tuple[_Shard, int, int]]:
+def _shards(
+    reader: SourceReader, split: SplitMany, sample: ParagraphSample, state: BuildState
+) -> Iterator[tuple[_CorpusShard, int, int]]:
     """Shards of one source from where ``state`` says, each with the blocks and documents done after it.
 
     A shard ends with a block; its last document may go on in the next one.
     """
-    shard, blocks = _Shard(), _Blocks(reader, state.first_documents[state.source], state.blocks)
+    shard, blocks = _CorpusShard(), _BlockStream(reader, state.first_documents[state.source], state.blocks)
     done, documents = state.blocks, state.documents
     for parts in split(blocks.texts()):
         number, document, hashes = blocks.given.popleft()
         shard.hashes += hashes
-        _take(parts, document, sample, shard, state, reader.source.domain)
+        _take_blocks(parts, document, sample, shard, state, reader.source.domain)
         done, documents = number + 1, document + 1
         # Where the sample takes few, a shard also ends after so many blocks, and the progress is kept.
         if len(shard.texts) >= _SHARD_SENTENCES or done % _SHARD_BLOCKS == 0:
             yield shard, done, documents
-            shard = _Shard()
+            shard = _CorpusShard()
     # Counting one block beyond the last marks the source's last document as noted.
     if 0 < blocks.count >= done:
         shard.hashes += blocks.last()
         yield shard, blocks.count + 1, documents
 
 
-class _Blocks:
+class _BlockStream:
     """The blocks of a source on their way to the splitter, which may take many before it gives the first back.
 
     Those that are done only count for the hashes of the documents.
     """
 
-    def __init__(self, reader: Reader, base: int, done: int) -> None:
+    def __init__(self, reader: SourceReader, base: int, done: int) -> None:
         self._reader, self._base, self._done = reader, base, done
         self._hashes = DocumentHashes(grouped=reader.grouped)
         self.count = 0
@@ -170,7 +171,7 @@ class _Blocks:
 
     def texts(self) -> Iterator[str]:
         for number, block in enumerate(self._reader.blocks()):
-            tidied = tidy(block.text)
+            tidied = normalize_space(block.text)
             finished = self._hashes.feed(block.record, block.group, tidied)
             self.count = number + 1
             if number >= self._done:
@@ -184,8 +185,8 @@ class _Blocks:
         return [(digest, self._base + record) for record, digest in finished]
 
 
-def _take(
-    parts: list[list[str]], document: int, sample: BottomSample, shard: _Shard, state: State, domain: str
+def _take_blocks(
+    parts: list[list[str]], document: int, sample: ParagraphSample, shard: _CorpusShard, state: BuildState, domain: str
 ) -> None:
     for sentences in parts:
         number = state.paragraphs.get(domain, 0)
@@ -193,3 +194,15 @@ def _take(
         priority = sample.offer(number)
         if priority is not None:
             shard.add(sentences, document, priority)
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How raw text becomes a corpus."""
+
+    max_paragraphs: int = 10_000_000
+    seed: int = 0
+    splitter: str = "sentencex"
+    text_column: str = "text"
+    lines: bool = False
+    encoding: str = "utf-8-sig"

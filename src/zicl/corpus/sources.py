@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zicl.exceptions import TextError
-
-FORMATS = ("txt", "jsonl", "csv", "parquet")
-_COMPRESSED = (".gz", ".zst")
-_ALIASES = {"text": "txt", "json": "jsonl", "ndjson": "jsonl", "tsv": "csv", "pq": "parquet", "md": "txt"}
+from zicl.inputs.files import FORMATS, detect_format, display_name
 
 
 @dataclass(frozen=True)
@@ -25,9 +22,7 @@ class Source:
     @property
     def name(self) -> str:
         """A name to show: never a folder of the machine the corpus was built on."""
-        if self.path == "-":
-            return "standard input"
-        return self.path if self.path.startswith("hf:") else Path(self.path).name
+        return display_name(self.path)
 
     @property
     def size(self) -> int:
@@ -60,21 +55,6 @@ def find_sources(
     if not found:
         raise TextError("no input was named", hint="name files, folders, hf:DATASET, or - for standard input")
     return found
-
-
-def detect_format(name: str) -> str | None:
-    """The format a file name stands for, or None.
-
-    >>> detect_format("reviews.jsonl.zst"), detect_format("photo.png")
-    ('jsonl', None)
-    """
-    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
-    packed = bool(suffixes) and suffixes[-1] in _COMPRESSED
-    if packed:
-        suffixes.pop()
-    last = suffixes[-1][1:] if suffixes else ""
-    last = _ALIASES.get(last, last)
-    return last if last in FORMATS and not (packed and last == "parquet") else None
 
 
 def _below(folder: Path) -> Iterator[Path]:

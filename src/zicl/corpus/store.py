@@ -1,11 +1,4 @@
-"""A corpus on disk: one folder, memory-mapped, with a manifest that is written last.
-
-reviews.zicl/
-  sentences.arrow    text · document · position · domain · indexed, in the order of the raw text
-  texts.arrow        hashes of every document and distinct sentence, sorted, to recognise an input that is one
-  manifest.json      version, counts, sources and the hashes of the files
-  index/             the vectors (see retrieve/index.py)
-"""
+"""The files of a corpus or an index, against what its manifest says of them."""
 
 from __future__ import annotations
 
@@ -20,12 +13,42 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zicl._util.files import read_json
+from zicl._util.files import file_hash, read_json
 from zicl._util.registry import did_you_mean
-from zicl.corpus.documents import document_hash, same_text_hash
-from zicl.corpus.files import check_files
-from zicl.corpus.subset import NO_STAND_INS, Part, StandIns
+from zicl.corpus.dedup import document_hash, same_text_hash
+from zicl.corpus.subset import NO_REPLACEMENTS, CorpusSubset, DuplicateReplacements
 from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, StorageError, UsageError
+from zicl.inputs.pair import Text
+
+# Below this size opening a corpus checks the hashes, above it only the sizes ("zicl corpus info --verify").
+_VERIFY_BELOW = 256 << 20
+
+
+def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool | None = None) -> None:
+    """Compare files with what a manifest says of them, and name the one that differs."""
+    small = sum(entry["bytes"] for entry in files.values()) < _VERIFY_BELOW
+    for name, entry in files.items():
+        path = folder / name
+        problem = None
+        if not path.is_file():
+            problem = "is missing"
+        elif path.stat().st_size != entry["bytes"]:
+            problem = f"has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}"
+        elif (small if verify is None else verify) and file_hash(path) != entry["sha256"]:
+            problem = "has other contents than when it was written"
+        if problem:
+            raise CorpusDamagedError(
+                f"{path} {problem}", hint="copy the folder again from its source, or build it anew"
+            )
+
+
+def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Size and hash of files, for a manifest."""
+    return {n: {"bytes": (folder / n).stat().st_size, "sha256": file_hash(folder / n)} for n in names}
+
+
+# -- A corpus on disk: one folder, memory-mapped, with a manifest that is written last.
+
 
 FORMAT = 1
 SENTENCES, TEXTS, MANIFEST = "sentences.arrow", "texts.arrow", "manifest.json"
@@ -43,10 +66,10 @@ HASHES = pa.schema({"hash": pa.uint64(), "document": pa.int64()})
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence and where it stands."""
+    """A sentence and its place in the corpus; of a training example, its text or pair."""
 
     row: int
-    text: str
+    text: Text
     document: int
     position: int
     domain: str
@@ -59,9 +82,9 @@ class Corpus:
     Rows keep their numbers in a part. A handle: deep copies are the corpus itself.
     """
 
-    def __init__(self, path: Path, manifest: dict[str, Any], part: Part | None = None) -> None:
+    def __init__(self, path: Path, manifest: dict[str, Any], part: CorpusSubset | None = None) -> None:
         self.path, self.manifest = path, manifest
-        self.part = part or Part(removed(manifest))
+        self.part = part or CorpusSubset(removed_domains(manifest))
         # Both at once: the folder may be replaced by a changed corpus while this one is in use.
         self.table: pa.Table = _map(path / SENTENCES)
         self.known_texts: pa.Table = _map(path / TEXTS)
@@ -105,9 +128,9 @@ class Corpus:
     @property
     def as_stored(self) -> bool:
         """Whether this is what opening the folder gives, not a part of it that was made in memory."""
-        return self.part == Part(removed(self.manifest))
+        return self.part == CorpusSubset(removed_domains(self.manifest))
 
-    def only(self, part: Part) -> Corpus:
+    def only(self, part: CorpusSubset) -> Corpus:
         """A part of this corpus."""
         return Corpus(self.path, self.manifest, part)
 
@@ -119,10 +142,10 @@ class Corpus:
         return self.part.rows(self._names, self.table["domain"].to_numpy(), self.table["position"].to_numpy())
 
     @cached_property
-    def stand_ins(self) -> StandIns:
+    def stand_ins(self) -> DuplicateReplacements:
         """The sentences that are indexed because the first one with their text is left out."""
         if self.part.whole:
-            return NO_STAND_INS
+            return NO_REPLACEMENTS
         first, used = self.table["indexed"].to_numpy(), self.used
         rows = np.flatnonzero(used & ~first)
         hashes = self.text_hashes(rows)
@@ -130,7 +153,7 @@ class Corpus:
         documents = self.known_texts["document"].to_numpy()[np.isin(self._hashes, hashes)]
         left_out = np.flatnonzero(~used & first)
         left_out = left_out[np.isin(self.table["document"].to_numpy()[left_out], documents)]
-        return StandIns.match(hashes, rows, self.text_hashes(left_out), left_out)
+        return DuplicateReplacements.match(hashes, rows, self.text_hashes(left_out), left_out)
 
     def text_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """The hashes by which texts are known to be the same."""
@@ -260,7 +283,7 @@ def _map(path: Path) -> pa.Table:
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
-def in_order(tables: Sequence[pa.Table]) -> pa.Table:
+def sorted_domains(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables of hashes as one, sorted."""
     return pa.concat_tables(tables).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks()
 
@@ -271,7 +294,7 @@ def totals(domains: Sequence[dict[str, Any]]) -> dict[str, int]:
     return {name: sum(d[name] for d in left) for name in ("sentences", "indexed", "paragraphs", "single")}
 
 
-def removed(manifest: dict[str, Any]) -> tuple[str, ...]:
+def removed_domains(manifest: dict[str, Any]) -> tuple[str, ...]:
     """The domains that were removed and are still on disk."""
     return tuple(domain["name"] for domain in manifest["domains"] if domain.get("removed"))
 

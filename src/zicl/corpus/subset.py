@@ -17,7 +17,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Part:
+class CorpusSubset:
     """Which paragraphs are used. A smaller share is contained in a larger one with the same seed."""
 
     without: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Part:
     def rows(self, names: Sequence[str], domains: NDArray[Any], positions: NDArray[Any]) -> NDArray[np.bool_]:
         """For each row whether it is used, from the domains' names, its domain's number and its position.
 
-        >>> Part(without=("b",)).rows(["a", "b"], np.array([0, 0, 1]), np.array([0, 1, 0])).tolist()
+        >>> CorpusSubset(without=("b",)).rows(["a", "b"], np.array([0, 0, 1]), np.array([0, 1, 0])).tolist()
         [True, True, False]
         """
         used: NDArray[np.bool_] = ~np.isin(domains, [n for n, name in enumerate(names) if name in self.without])
@@ -61,7 +61,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class StandIns:
+class DuplicateReplacements:
     """Sentences that are indexed in a part because the first one with their text is left out of it.
 
     Parallel arrays, sorted by ``hashes``: the text's hash, the row left out, and the row in its place.
@@ -74,11 +74,12 @@ class StandIns:
     @classmethod
     def match(
         cls, hashes: NDArray[np.uint64], rows: Rows, left_out_hashes: NDArray[np.uint64], left_out: Rows
-    ) -> StandIns:
+    ) -> DuplicateReplacements:
         """Of duplicates in use and of indexed rows left out: the first duplicate of each of the latter.
 
         >>> known = np.array([7, 9], dtype=np.uint64)
-        >>> found = StandIns.match(np.array([9, 5, 9], dtype=np.uint64), np.array([3, 4, 5]), known, np.array([0, 1]))
+        >>> hashes, rows = np.array([9, 5, 9], dtype=np.uint64), np.array([3, 4, 5])
+        >>> found = DuplicateReplacements.match(hashes, rows, known, np.array([0, 1]))
         >>> found.replaced.tolist(), found.rows.tolist()
         ([1], [3])
         """
@@ -102,4 +103,6 @@ class StandIns:
         return standing
 
 
-NO_STAND_INS = StandIns(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+NO_REPLACEMENTS = DuplicateReplacements(
+    np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+)

@@ -13,11 +13,11 @@ from typing import Any
 
 from zicl._util.files import read_json, storage_errors, text_hash, write_json
 from zicl.exceptions import StorageError, UsageError
-from zicl.inputs.rows import Row
+from zicl.inputs.tables import InputRow
 
 
 @dataclass(frozen=True)
-class Written:
+class OutputNote:
     """How an output was made: the columns that were classified, and whether its labels count options.
 
     ``noted`` is False where no note lies beside it, and these are guesses.
@@ -31,7 +31,7 @@ class Written:
     noted: bool = False
 
     @classmethod
-    def of(cls, path: Path) -> Written:
+    def of(cls, path: Path) -> OutputNote:
         """What is noted beside an output."""
         beside = note_path(path)
         if not beside.is_file():
@@ -47,7 +47,7 @@ def note_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.zicl.json")
 
 
-class Output:
+class OutputFile:
     """A CSV or JSONL file that grows by whole chunks; what a killed run left unfinished is cut off again.
 
     Beside it stands ``.NAME.zicl.json`` with the settings, and size and hash of all whole chunks.
@@ -137,7 +137,7 @@ class Output:
     def _hash(self, record: Mapping[str, Any]) -> int:
         return text_hash("\0".join(str(record[column]) for column in self._texts))
 
-    def left(self, rows: Sequence[Row]) -> list[Row]:
+    def left(self, rows: Sequence[InputRow]) -> list[InputRow]:
         """The rows that are not there yet; one that is there with another text is an error."""
         for row in rows:
             if row.id in self.done and self.done[row.id] != self._hash(row.columns):

@@ -1,33 +1,44 @@
-"""Two texts that are classified together: a premise and a hypothesis, a question and an answer.
-
-A pair travels as one text with a separator that no text has, so that whatever takes a text takes a pair.
-"""
+"""Two texts that are classified together: a premise and a hypothesis, a question and an answer."""
 
 from __future__ import annotations
 
-# The record separator of ASCII.
-SEPARATOR = "\x1e"
+from dataclasses import dataclass
 
 
-def join(first: str, second: str) -> str:
-    r"""The two as one text.
+@dataclass(frozen=True)
+class Pair:
+    """Two texts to classify together; ``str`` reads them one after the other.
 
-    >>> halves(join("It rains.", "The street is wet."))
-    ('It rains.', 'The street is wet.')
+    >>> pair = Pair("It rains.", "The street is wet.")
+    >>> str(pair), text_parts(pair)
+    ('It rains. The street is wet.', ('It rains.', 'The street is wet.'))
     """
-    return f"{first.strip()}{SEPARATOR}{second.strip()}"
+
+    first: str
+    second: str
+
+    def __str__(self) -> str:
+        return f"{self.first} {self.second}"
+
+    def strip(self) -> Pair:
+        """Return the pair without white space around its texts, as ``str.strip`` does."""
+        return Pair(self.first.strip(), self.second.strip())
 
 
-def is_pair(text: str) -> bool:
-    """Whether a text is two."""
-    return SEPARATOR in text
+# Whatever takes a text takes a pair.
+Text = str | Pair
 
 
-def halves(text: str) -> tuple[str, ...]:
-    """The two texts of a pair, or the one text there is."""
-    return tuple(text.split(SEPARATOR, 1))
+def text_parts(text: Text) -> tuple[str, ...]:
+    """Return the two texts of a pair, or the one text."""
+    return (text.first, text.second) if isinstance(text, Pair) else (text,)
 
 
-def plain(text: str) -> str:
-    """A pair as it is read aloud: one after the other."""
-    return text.replace(SEPARATOR, " ")
+def text_key(text: Text) -> str:
+    """Return a string that identifies a text or a pair, from which random draws and ids are derived.
+
+    >>> text_key(Pair("a", "b c")) != text_key(Pair("a b", "c"))
+    True
+    """
+    # ASCII's record separator, which check_text lets into no text.
+    return "\x1e".join(text_parts(text))

@@ -1,18 +1,18 @@
-"""Checking texts before anything is computed, with errors that name the row."""
+"""Check texts before anything is computed, with errors that name the row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from zicl.exceptions import TextError
-from zicl.inputs.pair import SEPARATOR, halves, is_pair, join
+from zicl.inputs.pair import Pair, Text
 
 
-def check_texts(values: Iterable[object]) -> list[str]:
-    """The texts as a list, or an error that names the first that cannot be used.
+def check_texts(values: Iterable[object]) -> list[Text]:
+    """Return the texts as a list, or raise an error that names the first unusable one.
 
-    >>> check_texts(["fine"])
-    ['fine']
+    >>> check_texts(["fine", ("a premise", "a hypothesis")])
+    ['fine', Pair(first='a premise', second='a hypothesis')]
     """
     if isinstance(values, str):
         raise TextError(
@@ -23,10 +23,9 @@ def check_texts(values: Iterable[object]) -> list[str]:
     return [_text_or_pair(value, f"row {number}") for number, value in enumerate(values)]
 
 
-def _text_or_pair(value: object, where: str) -> str:
-    if isinstance(value, str) and is_pair(value):
-        # It was joined before.
-        value = halves(value)
+def _text_or_pair(value: object, where: str) -> Text:
+    if isinstance(value, Pair):
+        value = (value.first, value.second)
     if not isinstance(value, tuple):
         return check_text(value, where)
     if len(value) != 2:
@@ -36,20 +35,22 @@ def _text_or_pair(value: object, where: str) -> str:
 
 def check_pair(
     first: object, second: object, where: str, names: tuple[str, str] = ("first text", "second text")
-) -> str:
-    """Two texts as a pair that can be classified; ``names`` tell them apart in an error."""
-    return join(*(check_text(text, f"{where}, {name},") for text, name in zip((first, second), names, strict=True)))
+) -> Pair:
+    """Return two texts as a pair that can be classified; ``names`` tell them apart in an error."""
+    return Pair(
+        *(check_text(text, f"{where}, {name},").strip() for text, name in zip((first, second), names, strict=True))
+    )
 
 
-def check_columns(record: Mapping[str, object], text: str, pair: str | None, where: str) -> str:
-    """The text of a record, or the pair of two of its columns."""
+def check_columns(record: Mapping[str, object], text: str, pair: str | None, where: str) -> Text:
+    """Return the text of a record, or the pair of two of its columns."""
     if not pair:
         return check_text(record[text], f"{where}, column {text!r},")
     return check_pair(record[text], record[pair], where, (f"column {text!r}", f"column {pair!r}"))
 
 
 def check_text(value: object, where: str) -> str:
-    """``value`` as a text that can be classified."""
+    """Return ``value`` as a text that can be classified."""
     if not isinstance(value, str):
         raise TextError(
             f"{where} holds {type(value).__name__} ({value!r}), not text",
@@ -57,8 +58,8 @@ def check_text(value: object, where: str) -> str:
         )
     if not value.strip():
         raise TextError(f"{where} is empty", hint="drop rows without text")
-    if SEPARATOR in value:
-        raise TextError(f"{where} holds the control character U+001E", hint="take it out: zicl parts pairs with it")
+    if "\x1e" in value:
+        raise TextError(f"{where} holds the control character U+001E", hint="remove it from the text")
     if "\0" in value:
         raise TextError(f"{where} holds a NUL byte", hint="the data may be binary or wrongly decoded: read it as UTF-8")
     try:
@@ -67,5 +68,5 @@ def check_text(value: object, where: str) -> str:
         raise TextError(
             f"{where} holds a broken character (a lone surrogate)", hint="read the data as UTF-8"
         ) from error
-    # What comes from an array is a class of its own.
+    # The strings of an array are a subclass.
     return str(value)

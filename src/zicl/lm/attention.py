@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from zicl.lm.packing import Packed
+from zicl.lm.packing import PackedPrompts
 
 NAME = "zicl_tree"
 # Below these lengths more calls cost more than they save.
@@ -32,7 +32,7 @@ Run = tuple[slice, slice | torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Shape:
+class TreeShape:
     """What attention needs to know of the one packed sequence that is run.
 
     The first ``trunk`` tokens are a chain, in ``blocks`` of queries with their masks; all that follows sees the
@@ -51,11 +51,11 @@ class Shape:
 # What transformers asks about head sharing: keys and values that were repeated share nothing.
 _SINGLE = torch.nn.Module()
 # None leaves everything to the mask.
-_SHAPE: ContextVar[Shape | None] = ContextVar("shape", default=None)
+_SHAPE: ContextVar[TreeShape | None] = ContextVar("shape", default=None)
 
 
 @contextmanager
-def shape(packed: Packed | None, device: torch.device, dtype: torch.dtype) -> Iterator[None]:
+def tree_shape(packed: PackedPrompts | None, device: torch.device, dtype: torch.dtype) -> Iterator[None]:
     """Within the block, the sequence that is run has the shape of ``packed``."""
     token = _SHAPE.set(None if packed is None else _shape(packed, device, dtype))
     try:
@@ -64,7 +64,7 @@ def shape(packed: Packed | None, device: torch.device, dtype: torch.dtype) -> It
         _SHAPE.reset(token)
 
 
-def _shape(packed: Packed, device: torch.device, dtype: torch.dtype) -> Shape | None:
+def _shape(packed: PackedPrompts, device: torch.device, dtype: torch.dtype) -> TreeShape | None:
     # A causal kernel aligns the first query with the first key: behind a cached prefix there is no trunk.
     trunk = 0 if packed.offset else packed.trunk
     seen = packed.offset + trunk
@@ -79,11 +79,11 @@ def _shape(packed: Packed, device: torch.device, dtype: torch.dtype) -> Shape | 
         runs = [(slice(0, len(packed) - trunk), slice(seen, packed.offset + len(packed)), mask)]
     blocks = (slice(start, min(start + _BLOCK, trunk)) for start in range(0, trunk, _BLOCK))
     masked = tuple((block, _causal(block.start, block.stop - block.start, device, dtype)) for block in blocks)
-    return Shape(trunk, seen, int(packed.positions.max(initial=0)) + 1, masked, tuple(runs), device)
+    return TreeShape(trunk, seen, int(packed.positions.max(initial=0)) + 1, masked, tuple(runs), device)
 
 
 def _run(
-    packed: Packed, run: tuple[int, int, tuple[int, ...]], trunk: int, device: torch.device, dtype: torch.dtype
+    packed: PackedPrompts, run: tuple[int, int, tuple[int, ...]], trunk: int, device: torch.device, dtype: torch.dtype
 ) -> Run:
     start, stop, above = run
     keys: slice | torch.Tensor = slice(start + packed.offset, stop + packed.offset)
@@ -98,7 +98,7 @@ def _causal(before: int, length: int, device: torch.device, dtype: torch.dtype) 
     return torch.cat([torch.zeros((length, before), dtype=dtype, device=device), own], dim=1)[None, None]
 
 
-def use(model: Any) -> None:
+def use_tree_attention(model: Any) -> None:
     """Let a model attend this way, if it attends through PyTorch's fused attention now."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
@@ -147,7 +147,7 @@ def _attention(
 
 
 def _behind(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, shape: Shape, scale: float | None
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, shape: TreeShape, scale: float | None
 ) -> torch.Tensor:
     """Attention of the tokens behind the trunk: to what all of them see, and run by run to their own."""
     chain, chain_norm = _flash(query, key[:, :, : shape.seen], value[:, :, : shape.seen], None, scale)

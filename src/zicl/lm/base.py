@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from zicl.prompt.builder import Prompt
+from zicl._util.progress import Progress
+from zicl.prompt.builder import BranchScores, Prompt
 from zicl.prompt.tokens import Tokenizer
-
-# One array of float32 log-likelihoods for each branch of a prompt, one number a scored token.
-BranchScores = tuple[NDArray[np.float32], ...]
-Progress = Callable[[int], None]
 
 
 class LanguageModel(Protocol):

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Limits:
+class BatchLimits:
     """How much is computed at once where memory does not matter; ``padded`` rows are as long as the longest."""
 
     prompts: int
@@ -39,7 +39,7 @@ class Limits:
         return count
 
 
-class Room:
+class AdaptiveBatcher:
     """The memory for one model's batches, learnt by trying; ``tokens`` is how many may be computed at once."""
 
     def __init__(self, name: str) -> None:
@@ -49,7 +49,7 @@ class Room:
         self,
         sizes: Sequence[int],
         compute: Callable[[list[int]], T],
-        limits: Limits,
+        limits: BatchLimits,
         spare: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[list[int], T]]:
         """Compute items in batches, longest first: the numbers of each batch with what was computed.
@@ -104,7 +104,7 @@ class Room:
         )
 
 
-def too_large(name: str, error: BaseException) -> ModelError:
+def too_large_error(name: str, error: BaseException) -> ModelError:
     """The error for weights that do not fit."""
     return ModelError(
         f"the weights of {name} do not fit into the memory: {first_line(error)}",

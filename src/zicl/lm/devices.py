@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import mmap
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from zicl.config import DEVICE_FORM, MAP_PREFIX, parse_device_map
 from zicl.exceptions import ConfigError, ModelError, first_line
 
-if TYPE_CHECKING:
-    import torch
-
 DTYPES = ("float32", "bfloat16", "float16", "int8")
-# How accelerate spreads a model by itself.
-MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
-_MAP = "map:"
 _DISK = "disk"
-_FORM = (
-    f"auto, cpu, cuda, cuda:1 or mps; or a map: {', '.join(_MAP + name for name in MAPS)}, "
-    """map:{"model.layers.0": "cuda:0", "": "cpu"}"""
-)
 
 
 @dataclass(frozen=True)
@@ -37,14 +30,14 @@ class Placement:
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
             raise ConfigError(f"unknown dtype {self.dtype!r}", hint=f"expected one of: {', '.join(DTYPES)}")
-        read_map(self.device)
+        parse_device_map(self.device)
 
     @property
     def device_map(self) -> str | dict[str, str | int] | None:
         """What says which part lies where; int8 weights cannot be moved, so they are placed as they are read."""
-        if self.dtype == "int8" and not self.device.startswith(_MAP):
+        if self.dtype == "int8" and not self.device.startswith(MAP_PREFIX):
             return {"": pick_device(self.device)}
-        return read_map(self.device)
+        return parse_device_map(self.device)
 
     def options(self) -> dict[str, Any]:
         """What ``from_pretrained`` is told; an error if this machine cannot do it."""
@@ -65,26 +58,6 @@ class Placement:
 
             options["quantization_config"] = BitsAndBytesConfig(load_in_8bit=True)
         return options
-
-
-def read_map(device: str) -> str | dict[str, str | int] | None:
-    """The map that a device's name holds, if it holds one.
-
-    >>> read_map("map:auto"), read_map("cuda:1")
-    ('auto', None)
-    """
-    if not device.startswith(_MAP):
-        return None
-    text = device.removeprefix(_MAP)
-    if text in MAPS:
-        return text
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict) or not found or not all(type(place) in (str, int) for place in found.values()):
-        raise ConfigError(f"{device!r} is no map of a model's parts to devices", hint=f"expected {_FORM}")
-    return found
 
 
 def pick_device(device: str) -> str:
@@ -111,7 +84,7 @@ def check_device(device: str | int) -> None:
     if not there:
         raise ConfigError(
             f"the device {device!r} cannot be used here: {why}",
-            hint=f"this machine has: {', '.join(_devices())}; expected {_FORM}",
+            hint=f"this machine has: {', '.join(_devices())}; expected {DEVICE_FORM}",
         )
 
 
@@ -139,3 +112,31 @@ def _check_int8() -> None:
         raise ModelError("int8 weights need a CUDA device, and there is none", hint="dtype bfloat16 runs everywhere")
     if find_spec("bitsandbytes") is None:
         raise ModelError("int8 weights need bitsandbytes, which is not installed", hint='pip install "zicl[int8]"')
+
+
+# -- Weights in large memory pages: matrix products on a CPU spend less time looking addresses up.
+
+
+# Large pages cannot be given back to the disk: bigger models stay as they were loaded.
+_MOST_BYTES = 4 << 30
+_ALIGNED = 64
+
+
+def use_huge_pages(model: Any) -> bool:
+    """Move a model's weights into one block of large pages, where the system has them; whether that was done."""
+    weights = list({id(p): p for p in model.parameters()}.values())
+    sizes = [-(-p.numel() * p.element_size() // _ALIGNED) * _ALIGNED for p in weights]
+    on_cpu = all(p.device.type == "cpu" for p in weights)
+    if not hasattr(mmap, "MADV_HUGEPAGE") or not on_cpu or not 0 < sum(sizes) <= _MOST_BYTES:
+        return False
+    try:
+        block = mmap.mmap(-1, sum(sizes))
+        block.madvise(mmap.MADV_HUGEPAGE)
+    except OSError:  # a system without them, or without room
+        return False
+    memory, start = torch.frombuffer(block, dtype=torch.uint8), 0
+    for weight, size in zip(weights, sizes, strict=True):
+        place = memory[start : start + weight.numel() * weight.element_size()].view(weight.dtype).view(weight.shape)
+        weight.data = place.copy_(weight.data)
+        start += size
+    return True

@@ -11,11 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from zicl.lm import attention
-from zicl.lm.base import BranchScores
 from zicl.lm.devices import entry
-from zicl.lm.layer_cache import Below
-from zicl.lm.packing import ROOT, Packed, chain
-from zicl.prompt.builder import Prompt
+from zicl.lm.layer_cache import LowerLayerCache
+from zicl.lm.packing import ROOT, PackedPrompts, chain
+from zicl.prompt.builder import BranchScores, Prompt
 
 # What a prefix leaves behind for what follows: the cache of keys and values, and the last hidden state.
 Past = tuple[Any, torch.Tensor]
@@ -29,17 +28,17 @@ class Forward:
     """Runs one transformers model. Hidden states first, vocabulary projection only where asked."""
 
     def __init__(self, model: Any) -> None:
-        attention.use(model)
+        attention.use_tree_attention(model)
         self.model = model
         self.body = model.base_model
         self.head = model.get_output_embeddings()
         self.config = model.config.get_text_config()
         self.device = entry(model)
         self.dtype = next(model.parameters()).dtype
-        self.below: Below | None = None
+        self.below: LowerLayerCache | None = None
 
     @contextmanager
-    def sharing(self, below: Below) -> Iterator[None]:
+    def sharing(self, below: LowerLayerCache) -> Iterator[None]:
         """Within the block, layers of which ``below`` knows what they made of a batch are not run again."""
         self.below = below
         try:
@@ -57,7 +56,7 @@ class Forward:
         cache = DynamicCache()
         plain = chain(tokens)
         positions = plain.positions
-        with attention.shape(plain, self.device, self.dtype):
+        with attention.tree_shape(plain, self.device, self.dtype):
             output = self.body(
                 input_ids=torch.tensor([list(tokens)], device=self.device),
                 position_ids=torch.tensor(positions[None], device=self.device),
@@ -71,7 +70,7 @@ class Forward:
 
     def packed(
         self,
-        batch: Sequence[Packed],
+        batch: Sequence[PackedPrompts],
         past: Past | None = None,
     ) -> list[list[BranchScores]]:
         """Score packed sequences, a row each, right-padded; with ``past``, one row behind a prefix."""
@@ -84,12 +83,12 @@ class Forward:
             for row, p in enumerate(batch)
         ]
 
-    def _hidden(self, batch: Sequence[Packed], width: int, offset: int, cache: Any) -> torch.Tensor:
+    def _hidden(self, batch: Sequence[PackedPrompts], width: int, offset: int, cache: Any) -> torch.Tensor:
         """The last hidden states of packed sequences; the cache is left as it was, also by an error half-way."""
         # Behind a prefix the layers are needed for what they leave in its cache.
         once = nullcontext() if self.below is None or cache is not None else self.below.once(batch)
         try:
-            with once, attention.shape(batch[0] if len(batch) == 1 else None, self.device, self.dtype):
+            with once, attention.tree_shape(batch[0] if len(batch) == 1 else None, self.device, self.dtype):
                 output = self.body(
                     input_ids=_padded([p.tokens for p in batch], width, self.device),
                     position_ids=_padded([p.positions for p in batch], width, self.device),
@@ -107,7 +106,9 @@ class Forward:
         hidden: torch.Tensor = output.last_hidden_state
         return hidden
 
-    def _gather(self, packed: Packed, hidden: torch.Tensor | None, last: torch.Tensor | None) -> list[BranchScores]:
+    def _gather(
+        self, packed: PackedPrompts, hidden: torch.Tensor | None, last: torch.Tensor | None
+    ) -> list[BranchScores]:
         """Log-likelihoods at the places of one packed sequence; each distinct place is projected once."""
         wanted = sorted({place for rows in packed.places for row in rows for place in row})
         row_of = {place: row for row, place in enumerate(wanted)}

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from zicl._util.files import file_hash, home, read_json, write_json, writing
-from zicl._util.progress import Report, silent
-from zicl._util.quiet import quiet
+from zicl._util.process import quiet
+from zicl._util.progress import ProgressReport, silent
 from zicl.exceptions import ModelError, ModelNotFoundError, first_line
-from zicl.lm.whole import whole
 
 NOTE = "zicl.json"
 
 
-def converted(path: Path, *, report: Report = silent) -> Path:
+def converted(path: Path, *, report: ProgressReport = silent) -> Path:
     """The folder with the converted form of a GGUF file, made on first use and kept by content."""
     if not path.is_file():
         raise ModelNotFoundError(f"there is no file {path}", hint="give the path of a .gguf file")
@@ -45,7 +44,7 @@ def convert(path: Path, folder: Path) -> None:
             hint="transformers reads the GGUF files of most Llama, Qwen, Gemma and GPT-2 models; use the "
             "original weights (hf:…) for others",
         ) from error
-    model = whole(path.name, *loaded)
+    model = check_all_weights(path.name, *loaded)
     # Dequantised weights are ordinary ones; transformers refuses to save them while they are marked as quantised.
     model.hf_quantizer, model.is_quantized = None, False
     if hasattr(model.config, "quantization_config"):
@@ -80,3 +79,13 @@ def _adds_bos(path: Path) -> bool:
     kind = reader.get_field("tokenizer.ggml.model")
     # Without the key, llama.cpp's rule: SentencePiece models begin with the token, byte-level ones do not.
     return kind is not None and str(kind.contents()) == "llama"
+
+
+def check_all_weights(spec: str, model: Any, info: dict[str, Any]) -> Any:
+    """The model, if all of its weights were there: missing ones would be random numbers, others at every start."""
+    if missing := sorted(info["missing_keys"]):
+        raise ModelError(
+            f"{spec} has no weights for {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}",
+            hint="it was saved for another purpose, such as classification: use the causal language model itself",
+        )
+    return model

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zicl.exceptions import ConfigError, HeadsError
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from zicl.exceptions import ConfigError, HeadsError, PromptError
 from zicl.lm.base import LanguageModel
 
 if TYPE_CHECKING:
-    import torch
-
     from zicl.lm.hf import HFLanguageModel
 
 
@@ -30,7 +32,7 @@ class Head(NamedTuple):
         return f"{self.layer}.{self.head}"
 
 
-class Place(NamedTuple):
+class HeadInput(NamedTuple):
     """Where a family keeps its layers, and in each the projection that joins the heads.
 
     ``axis`` is the side of the projection's weights its input, and so the heads, lies along.
@@ -42,12 +44,12 @@ class Place(NamedTuple):
 
 
 _ROWS, _COLUMNS = 0, 1
-_LLAMA = Place("layers", "self_attn.o_proj", _COLUMNS)
+_LLAMA = HeadInput("layers", "self_attn.o_proj", _COLUMNS)
 # By transformers' name of the model type. GPT-2's projection is a Conv1D, whose weights are turned round.
-FAMILIES: Mapping[str, Place] = {
-    "gpt2": Place("h", "attn.c_proj", _ROWS),
-    "gptj": Place("h", "attn.out_proj", _COLUMNS),
-    "gpt_neox": Place("layers", "attention.dense", _COLUMNS),
+FAMILIES: Mapping[str, HeadInput] = {
+    "gpt2": HeadInput("h", "attn.c_proj", _ROWS),
+    "gptj": HeadInput("h", "attn.out_proj", _COLUMNS),
+    "gpt_neox": HeadInput("layers", "attention.dense", _COLUMNS),
     "llama": _LLAMA,
     "mistral": _LLAMA,
     "qwen2": _LLAMA,
@@ -59,7 +61,7 @@ FAMILIES: Mapping[str, Place] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class HeadLayout:
     """A model's heads: ``heads`` of ``size`` numbers each, side by side in the input of each layer's projection."""
 
     heads: int
@@ -93,7 +95,7 @@ def transformers_model(lm: LanguageModel) -> HFLanguageModel:
     return lm
 
 
-def layout(lm: LanguageModel) -> Layout:
+def head_layout(lm: LanguageModel) -> HeadLayout:
     """Where the heads of a model are."""
     from torch.nn import Parameter
 
@@ -116,17 +118,17 @@ def layout(lm: LanguageModel) -> Layout:
                 f"{lm.name}: the output projection of layer {number} does not read {heads} heads of {size} numbers",
                 hint="load the model without quantisation or other changes to its layers",
             )
-    return Layout(heads, size, blocks, projections)
+    return HeadLayout(heads, size, blocks, projections)
 
 
 @contextmanager
-def silenced(lm: LanguageModel, heads: Iterable[Head]) -> Iterator[None]:
+def silence_heads(lm: LanguageModel, heads: Iterable[Head]) -> Iterator[None]:
     """Within the block these heads give nothing, in every score that the model makes.
 
-    >>> with silenced(lm, [Head(14, 6)]):  # doctest: +SKIP
+    >>> with silence_heads(lm, [Head(14, 6)]):  # doctest: +SKIP
     ...     scores = lm.score(prompts)
     """
-    model, places = transformers_model(lm), layout(lm)
+    model, places = transformers_model(lm), head_layout(lm)
     by_layer: dict[int, set[int]] = {}
     for head in heads:
         places.check(head)
@@ -145,7 +147,7 @@ def silenced(lm: LanguageModel, heads: Iterable[Head]) -> Iterator[None]:
         model.forget_prefix()
 
 
-def _zeroing(heads: set[int], places: Layout) -> Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]:
+def _zeroing(heads: set[int], places: HeadLayout) -> Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]:
     """A hook that zeroes the heads' part of a projection's input."""
     import torch
 
@@ -158,3 +160,48 @@ def _zeroing(heads: set[int], places: Layout) -> Callable[[Any, tuple[Any, ...]]
         return (given[0].masked_fill(flat.to(given[0].device), 0), *given[1:])
 
     return zero
+
+
+# -- What the last token of a text attends to, head by head.
+
+
+def last_token_attention(lm: LanguageModel, tokens: Sequence[int]) -> NDArray[np.float32]:
+    """How much of its attention each head gives to each token, from the last one: layers × heads × tokens.
+
+    All tokens but the last go through the usual fast attention, which keeps no weights. Only the last, behind their
+    cache, goes through the model's own plain attention: its weights are one row a head, however long the text is.
+    """
+    from transformers import DynamicCache
+
+    if len(tokens) < 2:
+        raise PromptError("there is nothing before the last token to attend to", hint="show a demonstration")
+    forward = transformers_model(lm).forward
+    ids = torch.tensor([list(tokens)], device=forward.device)
+    # Built from the configuration the cache would forget what lies beyond a sliding window, and keys lose their places.
+    cache = DynamicCache()
+    with torch.inference_mode():
+        forward.body(input_ids=ids[:, :-1], past_key_values=cache, use_cache=True)
+        with _plain_attention(forward.model):
+            output = forward.body(
+                input_ids=ids[:, -1:],
+                past_key_values=cache,
+                use_cache=True,
+                output_attentions=True,
+            )
+    rows = [weights[0, :, -1].float().cpu().numpy() for weights in output.attentions]
+    found: NDArray[np.float32] = np.stack(rows)
+    return found
+
+
+@contextmanager
+def _plain_attention(model: Any) -> Iterator[None]:
+    """Within the block the model attends its own plain way, which gives the weights too."""
+    usual = model.config.get_text_config()._attn_implementation
+    if usual == "eager":
+        yield
+        return
+    model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(usual)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from zicl._util.progress import Progress
 from zicl.exceptions import ModelError
-from zicl.lm.base import BranchScores, Progress
-from zicl.lm.batching import Limits, Room, out_of_memory, too_large
+from zicl.lm.batching import AdaptiveBatcher, BatchLimits, out_of_memory, too_large_error
 from zicl.lm.forward import Forward, Past
 from zicl.lm.packing import pack
 from zicl.lm.tokenizer import PlainTokenizer
-from zicl.prompt.builder import Branch, Prompt
+from zicl.prompt.builder import Branch, BranchScores, Prompt
 from zicl.prompt.tokens import Segment
 
 _LOG = logging.getLogger("zicl")
@@ -57,7 +57,7 @@ class HFLanguageModel:
         self.forward = Forward(model.eval())
         on_cpu = self.forward.device.type == "cpu"
         self._batch_tokens = _BATCH_TOKENS_CPU if on_cpu else _BATCH_TOKENS_ACCELERATOR
-        self._room = Room(name)
+        self._room = AdaptiveBatcher(name)
         self._last_prefix: tuple[tuple[int, ...], Past] | None = None
         self.context: int | None = getattr(self.forward.config, "max_position_embeddings", None)
         # With int8 weights a token's numbers depend on the tokens it is computed with: each label is computed alone.
@@ -114,7 +114,9 @@ class HFLanguageModel:
             return self.forward.packed([packed], past)[0]
 
         sizes = [len(pack([prompts[i]], prefix_computed=bool(prefix))) for i in indices]
-        for batch, scores in self._room.batches(sizes, compute, Limits(self.batch_size, _PACK_TOKENS), spare=forget):
+        for batch, scores in self._room.batches(
+            sizes, compute, BatchLimits(self.batch_size, _PACK_TOKENS), spare=forget
+        ):
             yield [indices[n] for n in batch], scores
 
     def _past(self, prefix: tuple[int, ...]) -> Past:
@@ -137,7 +139,7 @@ class HFLanguageModel:
         def compute(batch: list[int]) -> list[BranchScores]:
             return [score[0] for score in self.forward.packed([trees[n] for n in batch])]
 
-        limits = Limits(self.batch_size, self._batch_tokens, padded=True)
+        limits = BatchLimits(self.batch_size, self._batch_tokens, padded=True)
         for batch, scores in self._room.batches([len(t) for t in trees], compute, limits, spare=self._spare):
             yield [indices[n] for n in batch], scores
 
@@ -162,7 +164,7 @@ class HFLanguageModel:
                 plain = self.forward.plain(prompt)
             except (RuntimeError, MemoryError) as error:
                 if out_of_memory(error):
-                    raise too_large(self.name, error) from error
+                    raise too_large_error(self.name, error) from error
                 raise
             try:
                 alone = self.forward.packed([pack([prompt])])[0][0]
@@ -170,7 +172,7 @@ class HFLanguageModel:
                 shared = self.forward.packed([behind], self.forward.prefix(prompt.prefix.tokens))[0][0]
             except (TypeError, ValueError, RuntimeError, KeyError, AttributeError) as error:
                 if out_of_memory(error):
-                    raise too_large(self.name, error) from error
+                    raise too_large_error(self.name, error) from error
                 _LOG.warning("%s cannot score trees (%s): scoring it the plain, slower way", self.name, error)
                 return False
         tolerance = 1e-3 if self.forward.dtype == torch.float32 else 0.25

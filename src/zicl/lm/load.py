@@ -1,4 +1,4 @@
-"""From a name to a language model: catalog, hub id, folder, GGUF file or the address of a server."""
+"""Models all of whose weights were there."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from zicl._util.catalog import catalog, find_asset
 from zicl._util.files import file_hash
-from zicl._util.progress import Report, silent
-from zicl._util.quiet import quiet
+from zicl._util.process import quiet
+from zicl._util.progress import ProgressReport, silent
 from zicl.exceptions import ModelError, ModelNotFoundError, OfflineError, first_line
 from zicl.lm.base import LanguageModel
-from zicl.lm.batching import out_of_memory, too_large
-from zicl.lm.devices import Placement, pick_device
-from zicl.lm.gguf import converted, read_note
+from zicl.lm.batching import out_of_memory, too_large_error
+from zicl.lm.devices import Placement, pick_device, use_huge_pages
+from zicl.lm.gguf import check_all_weights, converted, read_note
 from zicl.lm.hf import HFLanguageModel
-from zicl.lm.huge_pages import use_large_pages
-from zicl.lm.remote.address import is_remote
-from zicl.lm.remote.settings import RemoteSettings
+from zicl.lm.remote.settings import RemoteSettings, is_remote
 from zicl.lm.tokenizer import PlainTokenizer
-from zicl.lm.whole import whole
+
+# -- From a name to a language model: catalog, hub id, folder, GGUF file or the address of a server.
+
 
 DEFAULT_LM = "smollm2-135m"
 # Files up to this size are hashed whole, larger ones by their size and pieces spread over them.
@@ -36,7 +36,7 @@ def load_lm(
     batch_size: int = 8,
     offline: bool = False,
     remote: RemoteSettings | None = None,
-    report: Report = silent,
+    report: ProgressReport = silent,
 ) -> LanguageModel:
     """Load ``spec``: a catalog name, ``hf:ID`` or ``hf:ID@REVISION``, a folder, ``gguf:FILE``, ``http://HOST/v1#ID``.
 
@@ -46,7 +46,7 @@ def load_lm(
     if is_remote(spec):
         from functools import partial
 
-        from zicl.lm.remote.open import open_remote
+        from zicl.lm.remote.model import open_remote
 
         return open_remote(spec, remote, offline=offline, load_tokenizer=partial(load_tokenizer, offline=offline))
     return load_local(spec, device=device, dtype=dtype, batch_size=batch_size, offline=offline, report=report)
@@ -59,7 +59,7 @@ def load_local(
     dtype: str = "float32",
     batch_size: int = 8,
     offline: bool = False,
-    report: Report = silent,
+    report: ProgressReport = silent,
 ) -> HFLanguageModel:
     """Load a model that runs in this process."""
     placement = Placement(device, dtype)
@@ -74,7 +74,7 @@ def load_local(
     weights = note.get("gguf_sha256") or getattr(model.config, "_commit_hash", None) or _folder_hash(Path(place))
     if placement.device_map is None:
         model = _moved(spec, model, pick_device(device))
-        use_large_pages(model)
+        use_huge_pages(model)
     return HFLanguageModel(
         model,
         tokenizer,
@@ -93,7 +93,7 @@ def load_tokenizer(spec: str, *, offline: bool = False) -> PlainTokenizer:
         return PlainTokenizer(_load_tokenizer(spec, place, options), spec)
 
 
-def _place(spec: str, *, offline: bool, report: Report) -> tuple[str, dict[str, Any]]:
+def _place(spec: str, *, offline: bool, report: ProgressReport) -> tuple[str, dict[str, Any]]:
     """The folder or hub id behind a name, and how transformers is to load from there."""
     place, revision = resolve(spec, offline=offline, report=report), ""
     if not Path(place).is_dir():
@@ -107,7 +107,7 @@ def _place(spec: str, *, offline: bool, report: Report) -> tuple[str, dict[str, 
     return place, {**options, "revision": revision} if revision else options
 
 
-def resolve(spec: str, *, offline: bool = False, report: Report = silent) -> str:
+def resolve(spec: str, *, offline: bool = False, report: ProgressReport = silent) -> str:
     """The folder or hub id behind a name; fetches and converts if need be."""
     if spec.startswith("gguf:") or spec.endswith(".gguf"):
         return str(converted(Path(spec.removeprefix("gguf:")).expanduser(), report=report))
@@ -133,7 +133,9 @@ def _load_model(spec: str, place: str, options: dict[str, Any], *, offline: bool
     from transformers import AutoModelForCausalLM
 
     try:
-        return whole(spec, *AutoModelForCausalLM.from_pretrained(place, **options, output_loading_info=True))
+        return check_all_weights(
+            spec, *AutoModelForCausalLM.from_pretrained(place, **options, output_loading_info=True)
+        )
     except (OSError, ValueError, KeyError) as error:
         if "device_map" in options and isinstance(error, ValueError):
             raise ModelError(
@@ -143,7 +145,7 @@ def _load_model(spec: str, place: str, options: dict[str, Any], *, offline: bool
         raise _not_loaded(spec, error, offline) from error
     except (RuntimeError, MemoryError, SafetensorError) as error:
         if out_of_memory(error):
-            raise too_large(spec, error) from error
+            raise too_large_error(spec, error) from error
         raise ModelError(
             f"the weights of {spec} could not be read: {first_line(error)}",
             hint="the file may be cut short or belong to another config.json: fetch the model again",
@@ -156,7 +158,7 @@ def _moved(spec: str, model: Any, device: str) -> Any:
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
-        raise too_large(spec, error) from error
+        raise too_large_error(spec, error) from error
 
 
 def _load_tokenizer(spec: str, place: str, options: dict[str, Any]) -> Any:

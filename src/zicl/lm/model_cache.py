@@ -17,7 +17,7 @@ from zicl.retrieve.index import Index
 _READ = (".safetensors", ".bin", ".gguf", ".json", ".model", ".txt")
 
 
-def opened(path: Path, offline: bool) -> Index:
+def cached_index(path: Path, offline: bool) -> Index:
     """The index of a folder; its encoder and its answers stay with it."""
     notes = [path / "manifest.json", path / "index" / "manifest.json"]
     return _opened(path.resolve(), tuple(n.stat().st_mtime_ns for n in notes if n.exists()), offline)
@@ -28,7 +28,7 @@ def _opened(path: Path, stamp: tuple[int, ...], offline: bool) -> Index:
     return Index.open(path, offline=offline)
 
 
-def loaded(spec: str, device: str, dtype: str, batch_size: int, offline: bool) -> LanguageModel:
+def cached_lm(spec: str, device: str, dtype: str, batch_size: int, offline: bool) -> LanguageModel:
     """The model of a name, a folder or a file."""
     return _loaded(spec, _stamp(spec), device, dtype, batch_size, offline)
 

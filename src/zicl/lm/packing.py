@@ -20,7 +20,7 @@ ROOT = -1
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedPrompts:
     """Some prompts as one sequence behind a prefix of ``offset`` tokens that was computed before.
 
     ``places[p][b]`` are the indices of the tokens that predict the scored tokens of branch ``b`` of
@@ -96,7 +96,7 @@ class _Trie:
         return nodes
 
 
-def pack(prompts: Sequence[Prompt], *, prefix_computed: bool = False) -> Packed:
+def pack(prompts: Sequence[Prompt], *, prefix_computed: bool = False) -> PackedPrompts:
     """Pack prompts with one common prefix; with ``prefix_computed`` the prefix itself is left out."""
     offset = len(prompts[0].prefix) if prefix_computed else 0
     trie, places, targets = _Trie(), [], []
@@ -113,11 +113,11 @@ def pack(prompts: Sequence[Prompt], *, prefix_computed: bool = False) -> Packed:
     return _without_leaves(trie, places, targets, offset)
 
 
-def chain(tokens: Sequence[int]) -> Packed:
+def chain(tokens: Sequence[int]) -> PackedPrompts:
     """A plain sequence, of which nothing is scored."""
     count = len(tokens)
     order = np.arange(count)
-    return Packed(np.asarray(tokens, dtype=np.int64), order - 1, order, places=(), targets=(), offset=0)
+    return PackedPrompts(np.asarray(tokens, dtype=np.int64), order - 1, order, places=(), targets=(), offset=0)
 
 
 def _check_scorable(places: list[tuple[tuple[int, ...], ...]], offset: int) -> None:
@@ -135,14 +135,14 @@ def _without_leaves(
     places: list[tuple[tuple[int, ...], ...]],
     targets: list[tuple[tuple[int, ...], ...]],
     offset: int,
-) -> Packed:
+) -> PackedPrompts:
     """Drop tokens that nothing follows: they are predicted, but predict nothing, so need not be fed."""
     parents = np.asarray(trie.parents, dtype=np.int64)
     keep = np.zeros(len(parents), dtype=bool)
     keep[parents[parents >= 0]] = True
     number = np.cumsum(keep) - 1
     kept_parents = parents[keep]
-    return Packed(
+    return PackedPrompts(
         tokens=np.asarray(trie.tokens, dtype=np.int64)[keep],
         parents=np.where(kept_parents == ROOT, ROOT, number[kept_parents]),
         depths=np.asarray(trie.depths, dtype=np.int64)[keep],

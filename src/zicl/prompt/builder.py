@@ -14,21 +14,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl._util.random import rng
+from zicl.config import Order
 from zicl.exceptions import LabelError, PromptError
-from zicl.inputs.pair import halves, join
+from zicl.inputs.pair import Pair, Text, text_parts
 from zicl.prompt.template import Template
-from zicl.prompt.tokens import EMPTY, Segment, Tokenizer, cut, segment
+from zicl.prompt.tokens import EMPTY, Segment, Tokenizer, tokenize, truncate
 
 Inference = Literal["direct", "channel"]
+# One array of float32 log-likelihoods for each branch of a prompt, one number a scored token.
+BranchScores = tuple[NDArray[np.float32], ...]
 
 
 @dataclass(frozen=True)
-class Demonstration:
-    """A sentence and the label words shown with it; without words it stands alone."""
+class LabelledText:
+    """A sentence, or a pair of them, and the label words shown with it; without words it is shown alone."""
 
-    text: str
+    text: Text
     words: str
 
 
@@ -74,8 +81,21 @@ class Prompt:
         return self.prefix.tokens + self.stem.tokens + self.branches[branch].tokens
 
 
+class PromptScorer(Protocol):
+    """Score prompts: the part of a language model that writing and choosing label words needs."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that prompts are written with."""
+        ...
+
+    def score(self, prompts: Sequence[Prompt]) -> list[BranchScores]:
+        """Return the log-likelihood of each scored token of each branch of each prompt."""
+        ...
+
+
 @dataclass(frozen=True)
-class Limits:
+class TokenLimits:
     """How many tokens a prompt's parts may have."""
 
     per_demo: int = 256
@@ -90,16 +110,16 @@ class PromptBuilder:
     tokenizer: Tokenizer
     template: Template
     inference: Inference
-    limits: Limits = Limits()
+    limits: TokenLimits = TokenLimits()
     context: int | None = None
     bos: bool = False
 
     def build(
         self,
-        text: str,
-        demos: Sequence[Demonstration],
+        text: Text,
+        demos: Sequence[LabelledText],
         words: Sequence[str],
-        probes: Sequence[str] = (),
+        probes: Sequence[Text] = (),
         order: Sequence[int] | None = None,
         keep: int | None = None,
     ) -> Prompt:
@@ -140,10 +160,10 @@ class PromptBuilder:
         return Segment("", (self.tokenizer.bos,))
 
     def _line(self, before: str, text: str) -> Segment:
-        return segment(self.tokenizer, before + text)
+        return tokenize(self.tokenizer, before + text)
 
     def _branches(
-        self, inputs: Sequence[str], words: Sequence[str], *, first: bool
+        self, inputs: Sequence[Text], words: Sequence[str], *, first: bool
     ) -> tuple[Segment, tuple[Branch, ...]]:
         before = "" if first else self.template.separator
         joint = self.template.joint
@@ -157,7 +177,7 @@ class PromptBuilder:
         scored = [self._line(joint, self.template.input_line(text)) for text in inputs]
         return EMPTY, tuple(Branch(line, text) for text in scored for line in lines)
 
-    def _shorten_input(self, text: str, words: Sequence[str]) -> tuple[str, bool]:
+    def _shorten_input(self, text: Text, words: Sequence[str]) -> tuple[Text, bool]:
         limit = self.limits.input
         if self.context is not None:
             template = self._line(self.template.separator, self.template.input_line("x"))
@@ -170,19 +190,19 @@ class PromptBuilder:
             )
         return self._cut(text, limit)
 
-    def _cut(self, text: str, limit: int) -> tuple[str, bool]:
+    def _cut(self, text: Text, limit: int) -> tuple[Text, bool]:
         """A text of at most ``limit`` tokens, and whether it lost any; of a pair the longer half loses more."""
-        parts = halves(text)
+        parts = text_parts(text)
         lengths = [len(self.tokenizer.encode(part)) for part in parts]
         if sum(lengths) <= limit:
             return text, False
-        if len(parts) == 1:
-            return cut(self.tokenizer, text, limit).text, True
+        if not isinstance(text, Pair):
+            return truncate(self.tokenizer, text, limit).text, True
         first = min(lengths[0], max(limit // 2, limit - lengths[1]))
-        kept = [cut(self.tokenizer, part, n).text for part, n in zip(parts, (first, limit - first), strict=True)]
-        return join(*kept), True
+        kept = [truncate(self.tokenizer, part, n).text for part, n in zip(parts, (first, limit - first), strict=True)]
+        return Pair(*kept).strip(), True
 
-    def _demo_blocks(self, demos: Sequence[Demonstration]) -> tuple[list[tuple[Segment, Segment]], int]:
+    def _demo_blocks(self, demos: Sequence[LabelledText]) -> tuple[list[tuple[Segment, Segment]], int]:
         """Each demonstration twice: as the first of the prompt, and following another."""
         blocks, shortened = [], 0
         for demo in demos:
@@ -197,9 +217,9 @@ class PromptBuilder:
 
     def half_a_demo(self, text: str) -> str:
         """A text cut to half the tokens of a demonstration: an answer that leaves room for what it answers."""
-        return self._cut(text, max(1, self.limits.per_demo // 2))[0]
+        return str(self._cut(text, max(1, self.limits.per_demo // 2))[0])
 
-    def _cut_demo(self, demo: Demonstration) -> tuple[Segment, Segment]:
+    def _cut_demo(self, demo: LabelledText) -> tuple[Segment, Segment]:
         """Shorten the sentence, never the label line, until the demonstration has at most its limit."""
         overhead = len(self._demo("", "x", demo.words)) - 1
         limit = self.limits.per_demo - overhead
@@ -214,7 +234,7 @@ class PromptBuilder:
             hint="raise the limit per demonstration, or use shorter label words",
         )
 
-    def _demo(self, before: str, text: str, words: str) -> Segment:
+    def _demo(self, before: str, text: Text, words: str) -> Segment:
         input_line = self.template.input_line(text)
         if not words:
             return self._line(before, input_line)
@@ -245,3 +265,17 @@ def _drop_farthest(
         if sum(len(blocks[number][min(place, 1)]) for place, number in enumerate(rest)) <= room:
             return rest
     return []
+
+
+# -- In which order demonstrations stand in the prompt.
+
+
+def demonstration_order(order: Order, count: int, seed: int, item: str) -> list[int]:
+    """The numbers of demonstrations (0 is the farthest) as they stand; shuffled anew for every seed and item.
+
+    >>> demonstration_order("nearest-last", 3, 0, "a text"), demonstration_order("nearest-first", 3, 0, "a text")
+    ([0, 1, 2], [2, 1, 0])
+    """
+    if order == "shuffled":
+        return [int(number) for number in rng(seed, item, "order").permutation(count)]
+    return list(range(count)) if order == "nearest-last" else list(range(count))[::-1]

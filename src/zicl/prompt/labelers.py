@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import ClassVar, Protocol
@@ -10,15 +10,16 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from zicl._util.random import rng
-from zicl.exceptions import SynonymError
+from zicl.exceptions import RetrievalError, SynonymError
 from zicl.prompt.labels import Labels
+from zicl.retrieve.index import Searchable
 
 # What each label may be shown as.
 Words = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Drawn:
+class AssignedLabel:
     """A demonstration's label, the words it is shown as, and how sure a labeler is of it that is not guessing."""
 
     label: str
@@ -42,7 +43,7 @@ class Labeler(Protocol):
         """What each label is shown as."""
         ...
 
-    def label(self, rows: Sequence[int], seed: int, key: str) -> list[Drawn]:
+    def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
         """A label for each of ``rows``, nearest first."""
         ...
 
@@ -55,12 +56,14 @@ class RandomLabels:
     balanced: bool = False
     candidates: ClassVar[int] = 1
 
-    def label(self, rows: Sequence[int], seed: int, key: str) -> list[Drawn]:
+    def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
         """Drawn from the nearest on, so that a larger k keeps the nearer ones' labels."""
-        generator, drawn = rng(seed, key, "labels"), list[Drawn]()
+        generator, drawn = rng(seed, key, "labels"), list[AssignedLabel]()
         for name in islice(self._names(generator), len(rows)):
             shown = self.words[name]
-            drawn.append(Drawn(name, shown[int(generator.integers(len(shown)))] if len(shown) > 1 else shown[0]))
+            drawn.append(
+                AssignedLabel(name, shown[int(generator.integers(len(shown)))] if len(shown) > 1 else shown[0])
+            )
         return drawn
 
     def _names(self, generator: np.random.Generator) -> Iterator[str]:
@@ -81,9 +84,9 @@ class GoldLabels:
     by_row: Sequence[str]
     candidates: ClassVar[int] = 1
 
-    def label(self, rows: Sequence[int], seed: int, key: str) -> list[Drawn]:
+    def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
         """The true label of each row."""
-        return [Drawn(self.by_row[row], self.words[self.by_row[row]][0]) for row in rows]
+        return [AssignedLabel(self.by_row[row], self.words[self.by_row[row]][0]) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -93,17 +96,17 @@ class NoLabels:
     words: Words = field(default_factory=dict)
     candidates: ClassVar[int] = 1
 
-    def label(self, rows: Sequence[int], seed: int, key: str) -> list[Drawn]:
+    def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
         """Nothing for each row."""
-        return [Drawn("", "")] * len(rows)
+        return [AssignedLabel("", "")] * len(rows)
 
 
-def original(labels: Labels) -> Words:
+def original_words(labels: Labels) -> Words:
     """The label words themselves."""
     return {label.name: (label.words,) for label in labels}
 
 
-def synonyms(labels: Labels) -> Words:
+def synonym_words(labels: Labels) -> Words:
     """Synonyms of the labels: the model cannot copy them into its answer."""
     missing = [label.name for label in labels if not label.synonyms]
     if missing:
@@ -120,3 +123,37 @@ def random_words(labels: Labels, unigrams: Sequence[str], seed: int) -> Words:
     usable = sorted(set(unigrams) - taken)
     order = rng(seed, "random words").choice(len(usable), len(labels), replace=False)
     return {label.name: (usable[int(n)],) for label, n in zip(labels, order, strict=True)}
+
+
+# -- Pseudo-options: where every text has options of its own, a demonstration is answered with a sentence near it.
+
+
+# Sentences this far away in the paragraph are still about the same thing.
+_REACH = 3
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourOptions:
+    """For each demonstration a sentence near it in its paragraph, drawn at random.
+
+    ``shorten`` cuts it: raw text has sentences of a page, which would leave a prompt no room.
+    """
+
+    index: Searchable
+    shorten: Callable[[str], str]
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    candidates: ClassVar[int] = 1
+
+    def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
+        """A neighbouring sentence for each row."""
+        generator, drawn = rng(seed, key, "options"), list[AssignedLabel]()
+        for row in rows:
+            near = self.index.around(row, _REACH)
+            if not near:
+                raise RetrievalError(
+                    f"sentence {row} stands alone in its paragraph: there is no sentence near it to answer with",
+                    hint="use the retrieval 'physical', which takes no such sentence",
+                )
+            chosen = near[int(generator.integers(len(near)))]
+            drawn.append(AssignedLabel(f"sentence {chosen}", self.shorten(str(self.index.sentence(chosen).text))))
+        return drawn

@@ -11,20 +11,16 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zicl.exceptions import SynonymError
 from zicl.prompt import wordnet
-from zicl.prompt.builder import Branch, Prompt
+from zicl.prompt.builder import Branch, Prompt, PromptScorer
 from zicl.prompt.labels import Label, Labels
-from zicl.prompt.tokens import EMPTY, segment
+from zicl.prompt.tokens import EMPTY, tokenize
 from zicl.prompt.wordnet import BROADER, NEAR, SAME, Candidate
-
-if TYPE_CHECKING:
-    from zicl.lm.base import LanguageModel
-    from zicl.retrieve.encoder import Encoder
+from zicl.retrieve.encoder import Encoder
 
 # The least cosine similarity to the label, by how directly WordNet relates the word to it.
 _LEAST = {SAME: 0.35, NEAR: 0.40, BROADER: 0.45}
@@ -36,7 +32,7 @@ _LM_WEIGHT, _LM_MOST, _RELATION_COST, _SENSE_COST = 0.05, 8.0, 0.05, 0.02
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class SynonymSuggestion:
     """A synonym with what speaks for it: encoder similarity, and how much likelier the label makes it."""
 
     word: str
@@ -69,7 +65,7 @@ def needs_search(labels: Labels) -> bool:
 
 
 def complete_synonyms(
-    labels: Labels, *, encoder: Callable[[], Encoder], lm: LanguageModel, offline: bool = False
+    labels: Labels, *, encoder: Callable[[], Encoder], lm: PromptScorer, offline: bool = False
 ) -> Labels:
     """The labels with a synonym each: those given stay, the rest come from the paper or are found."""
     known: dict[str, tuple[str, ...]] = {}
@@ -78,7 +74,7 @@ def complete_synonyms(
         if table is not None:
             known = {label.name: table[label.words] for label in labels}
         else:
-            found = suggest(labels, encoder(), lm, offline=offline)
+            found = suggest_synonyms(labels, encoder(), lm, offline=offline)
             known = {name: (options[0].word,) for name, options in found.items() if options}
     missing = [label.name for label in labels if not label.synonyms and label.name not in known]
     if missing:
@@ -89,11 +85,11 @@ def complete_synonyms(
             + " (in Python: labels={name: synonym}), or use the method 'naive', which needs none",
         )
     completed = labels.with_synonyms({label.name: label.synonyms or known[label.name] for label in labels})
-    _check_apart(completed)
+    _check_disjoint(completed)
     return completed
 
 
-def _check_apart(labels: Labels) -> None:
+def _check_disjoint(labels: Labels) -> None:
     """A synonym that stands for two labels, or is a label itself, would say the wrong thing."""
     owner: dict[str, str] = {}
     for label in labels:
@@ -112,9 +108,9 @@ def _check_apart(labels: Labels) -> None:
                 )
 
 
-def suggest(
-    labels: Labels, encoder: Encoder, lm: LanguageModel, *, offline: bool = False, most: int = 3
-) -> dict[str, list[Suggestion]]:
+def suggest_synonyms(
+    labels: Labels, encoder: Encoder, lm: PromptScorer, *, offline: bool = False, most: int = 3
+) -> dict[str, list[SynonymSuggestion]]:
     """The best synonyms for every label without one, best first; an empty list where none is good enough."""
     part = wordnet.common_part_of_speech(labels.words, offline=offline)
     words = {label.name: wordnet.candidates(label.words, part, offline=offline) for label in labels}
@@ -146,8 +142,8 @@ def _is_shared(word: str, label: Label, words: dict[str, list[Candidate]]) -> bo
 
 
 def _rank(
-    label: Label, candidates: list[Candidate], labels: Labels, encoder: Encoder, lm: LanguageModel
-) -> list[Suggestion]:
+    label: Label, candidates: list[Candidate], labels: Labels, encoder: Encoder, lm: PromptScorer
+) -> list[SynonymSuggestion]:
     if not candidates:
         return []
     phrases = [c.word if c.whole else _phrase(label.words, c.word) for c in candidates]
@@ -155,7 +151,7 @@ def _rank(
     similarity = encoder.encode(phrases) @ encoder.encode(texts).T
     place = labels.names.index(label.name)
     own, others = similarity[:, place], np.delete(similarity, place, axis=1).max(axis=1)
-    likelier, plain = _model_opinion(label.words, phrases, lm)
+    likelier, plain = _lm_preference(label.words, phrases, lm)
     ranked = []
     for number, candidate in enumerate(candidates):
         rare = candidate.count == 0 and plain[number] < _RAREST
@@ -164,7 +160,7 @@ def _rank(
         gain = _LM_WEIGHT * min(max(likelier[number], 0.0), _LM_MOST)
         cost = _RELATION_COST * candidate.relation + _SENSE_COST * candidate.sense
         ranked.append(
-            Suggestion(phrases[number], float(own[number]) + gain - cost, float(own[number]), likelier[number])
+            SynonymSuggestion(phrases[number], float(own[number]) + gain - cost, float(own[number]), likelier[number])
         )
     return sorted(ranked, key=lambda s: (-s.score, s.word))
 
@@ -174,19 +170,19 @@ def _phrase(words: str, synonym: str) -> str:
     return " ".join([*words.split()[:-1], synonym])
 
 
-def _model_opinion(words: str, phrases: list[str], lm: LanguageModel) -> tuple[list[float], list[float]]:
+def _lm_preference(words: str, phrases: list[str], lm: PromptScorer) -> tuple[list[float], list[float]]:
     """How much likelier each phrase is after "another word for …", and how likely it is without that."""
 
     def prompt(text: str) -> Prompt:
-        branches = tuple(Branch(EMPTY, segment(lm.tokenizer, f" {phrase}")) for phrase in phrases)
-        return Prompt(EMPTY, segment(lm.tokenizer, text), branches)
+        branches = tuple(Branch(EMPTY, tokenize(lm.tokenizer, f" {phrase}")) for phrase in phrases)
+        return Prompt(EMPTY, tokenize(lm.tokenizer, text), branches)
 
     asked, plain = lm.score([prompt(f"Another word for {words} is"), prompt("Another word is")])
     likelihood = [float(row.sum()) for row in plain]
     return [float(row.sum()) - base for row, base in zip(asked, likelihood, strict=True)], likelihood
 
 
-def _distinct(found: dict[str, list[Suggestion]]) -> dict[str, list[Suggestion]]:
+def _distinct(found: dict[str, list[SynonymSuggestion]]) -> dict[str, list[SynonymSuggestion]]:
     """No word is first choice for two labels: the one it fits less takes its next."""
     while True:
         first: dict[str, str] = {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from zicl._util.registry import did_you_mean
 from zicl.exceptions import ConfigError
-from zicl.inputs.pair import halves, is_pair
+from zicl.inputs.pair import Pair, Text
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Template:
         """Whether inputs are pairs."""
         return "{first}" in self.input or "{second}" in self.input
 
-    def input_line(self, text: str) -> str:
-        """The input's line; for an empty text the template's own words."""
+    def input_line(self, text: Text) -> str:
+        """Return the input's line; for an empty text the template's own words."""
         if not self.two_fields:
-            return self.input.replace("{input}", text).strip()
-        first, second = halves(text) if is_pair(text) else (text, text)
+            return self.input.replace("{input}", str(text)).strip()
+        first, second = (text.first, text.second) if isinstance(text, Pair) else (text, text)
         # Not one after the other: the first text may hold the second's field.
         before, _, after = self.input.partition("{first}")
         return (before.replace("{second}", second) + first + after.replace("{second}", second)).strip()

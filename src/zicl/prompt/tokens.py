@@ -42,7 +42,7 @@ class Segment:
 EMPTY = Segment("", ())
 
 
-def segment(tokenizer: Tokenizer, text: str) -> Segment:
+def tokenize(tokenizer: Tokenizer, text: str) -> Segment:
     """Encode ``text`` and check that its tokens decode to it again.
 
     A tokenizer that normalises Unicode (GPT-NeoX's does) is followed: the segment's text is then the
@@ -60,17 +60,17 @@ def segment(tokenizer: Tokenizer, text: str) -> Segment:
     )
 
 
-def cut(tokenizer: Tokenizer, text: str, limit: int) -> Segment:
+def truncate(tokenizer: Tokenizer, text: str, limit: int) -> Segment:
     """The longest beginning of ``text`` of at most ``limit`` tokens that still decodes to itself.
 
     A cut inside a character of several bytes moves back to the character's start.
     """
-    whole = segment(tokenizer, text)
+    whole = tokenize(tokenizer, text)
     count = min(limit, len(whole))
     while len(whole) > limit and count > 0:
         # Tokens of the shortened text can differ at its end, so it is encoded anew and checked.
         shorter = tokenizer.decode(whole.tokens[:count]).rstrip("\ufffd").rstrip()
-        candidate = segment(tokenizer, shorter)
+        candidate = tokenize(tokenizer, shorter)
         # Of several characters in single bytes none is read where the last is cut.
         if shorter and len(candidate) <= limit:
             return candidate

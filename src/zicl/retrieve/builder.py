@@ -1,27 +1,58 @@
-"""Embedding a corpus in shards, and the index over them. A killed run goes on with the next shard."""
+"""Vectors that need not be computed again: those of another index whose sentences are the same."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import empty, locked, move_in, read_json, storage_errors, write_json, writing
-from zicl._util.progress import Report, silent
-from zicl.corpus.files import describe_files
-from zicl.corpus.store import Corpus
+from zicl._util.files import clear_folder, locked, move_in, read_json, storage_errors, write_json, writing
+from zicl._util.progress import ProgressReport, silent
+from zicl.corpus.store import Corpus, describe_files
 from zicl.exceptions import EmptyCorpusError, StorageError
-from zicl.retrieve import compressed
+from zicl.retrieve import kinds as compressed
 from zicl.retrieve import kinds as vectors
-from zicl.retrieve.compressed import COMPRESSED, STORED
-from zicl.retrieve.effort import USUAL, Effort
 from zicl.retrieve.encoder import Encoder
-from zicl.retrieve.kinds import Kind
-from zicl.retrieve.known import NOTHING, Known
+from zicl.retrieve.kinds import COMPRESSED, STORED, Kind
+from zicl.retrieve.search import DEFAULT_PARAMS, SearchParams
+
+
+@dataclass(frozen=True, eq=False)
+class ReusableVectors:
+    """For each sentence to index, in their order, the number of its vector in ``index``, -1 where there is none.
+
+    Sentences beyond the last number are new.
+    """
+
+    index: Any
+    numbers: NDArray[np.int64]
+
+    def complete(
+        self, start: int, rows: NDArray[np.int64], encode: Callable[[Sequence[int]], NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        """The vectors of the sentences from place ``start`` on, which stand in ``rows``; the new ones are encoded."""
+        numbers = np.full(len(rows), -1, dtype=np.int64)
+        own = self.numbers[start : start + len(rows)]
+        numbers[: len(own)] = own
+        if np.all(numbers < 0):
+            return encode(rows.tolist())
+        vectors = np.empty((len(rows), self.index.d), dtype=np.float32)
+        vectors[numbers >= 0] = self.index.reconstruct_batch(numbers[numbers >= 0])
+        if np.any(numbers < 0):
+            vectors[numbers < 0] = encode(rows[numbers < 0].tolist())
+        return vectors
+
+
+NO_VECTORS = ReusableVectors(None, np.empty(0, dtype=np.int64))
+
+
+# -- Embedding a corpus in shards, and the index over them. A killed run goes on with the next shard.
+
 
 FOLDER, VECTORS, ROWS, MANIFEST = "index", "vectors.faiss", "rows.npy", "manifest.json"
 # The format of an index with no more than its FAISS file, and of a compressed one.
@@ -36,10 +67,10 @@ def build_index(
     encoder: Encoder,
     *,
     kind: Kind = "auto",
-    known: Known | None = None,
-    effort: Effort = USUAL,
+    known: ReusableVectors | None = None,
+    effort: SearchParams = DEFAULT_PARAMS,
     elsewhere: EmbedShards | None = None,
-    report: Report = silent,
+    report: ProgressReport = silent,
 ) -> Path:
     """Embed every distinct sentence of ``corpus`` and index the vectors; returns the index folder.
 
@@ -49,12 +80,12 @@ def build_index(
     rows = corpus.indexed
     if len(rows) == 0:
         raise EmptyCorpusError(f"{corpus.path} holds no sentence to index")
-    chosen = vectors.choose(kind, len(rows))
+    chosen = vectors.auto_kind(kind, len(rows))
     target = corpus.path / FOLDER
     partial = corpus.path / (FOLDER + ".partial")
     with locked(partial, f"{corpus.path} is being indexed by another process"), storage_errors(partial):
         # Vectors that were stored in half precision must not be taken for embedded ones by the next build.
-        half = {"vectors": "half"} if known is not None and isinstance(known.index, compressed.Compressed) else {}
+        half = {"vectors": "half"} if known is not None and isinstance(known.index, compressed.CompressedIndex) else {}
         _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity, **half})
         if elsewhere is not None:
             missing = [start for start in range(0, len(rows), _SHARD) if not shard_path(partial, start).exists()]
@@ -65,7 +96,7 @@ def build_index(
                     f"{len(unseen)} of {len(missing)} pieces were embedded on other machines and are not in {partial}",
                     hint="the folder of the corpus has to be one that all machines of the cluster share",
                 )
-        shards = _embed(corpus, encoder, rows, partial, known or NOTHING, report)
+        shards = _embed(corpus, encoder, rows, partial, known or NO_VECTORS, report)
         report("indexing", 0, 1, chosen)
         whole = partial / "whole"
         shutil.rmtree(whole, ignore_errors=True)
@@ -93,11 +124,13 @@ def _prepare(partial: Path, key: dict[str, str]) -> None:
     note = partial / "state.json"
     if note.is_file() and read_json(note) == key:
         return
-    empty(partial)
+    clear_folder(partial)
     write_json(note, key)
 
 
-def _embed(corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, known: Known, report: Report) -> list[Path]:
+def _embed(
+    corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, known: ReusableVectors, report: ProgressReport
+) -> list[Path]:
     shards = []
     for start in range(0, len(rows), _SHARD):
         report("embedding", start, len(rows), "sentences")
@@ -112,7 +145,12 @@ def shard_path(partial: Path, start: int) -> Path:
 
 
 def embed_shard(
-    corpus: Corpus, encoder: Encoder, rows: NDArray[np.int64], start: int, partial: Path, known: Known = NOTHING
+    corpus: Corpus,
+    encoder: Encoder,
+    rows: NDArray[np.int64],
+    start: int,
+    partial: Path,
+    known: ReusableVectors = NO_VECTORS,
 ) -> Path:
     """Write one shard of vectors, unless it is there: the same wherever it is done."""
     path = shard_path(partial, start)
@@ -124,19 +162,19 @@ def embed_shard(
 
 
 def _write_index(
-    kind: str, dimension: int, shards: list[Path], count: int, whole: Path, partial: Path, report: Report
+    kind: str, dimension: int, shards: list[Path], count: int, whole: Path, partial: Path, report: ProgressReport
 ) -> None:
     parts = (np.load(shard) for shard in shards)
     if kind in COMPRESSED:
         take = compressed.store(dimension, count, parts, whole / STORED)
-        compressed.write(kind, dimension, count, take, partial / kind, whole / VECTORS, report)
+        compressed.write_compressed(kind, dimension, count, take, partial / kind, whole / VECTORS, report)
         return
     wanted = vectors.training_numbers(kind, count)
-    sample = np.concatenate([np.empty((0, dimension), dtype=np.float32), *_taken(shards, wanted)])
+    sample = np.concatenate([np.empty((0, dimension), dtype=np.float32), *_reused(shards, wanted)])
     vectors.write(kind, dimension, parts, sample, count, whole / VECTORS)
 
 
-def _taken(shards: list[Path], wanted: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+def _reused(shards: list[Path], wanted: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
     """Some vectors of the shards, by their numbers."""
     for number in np.unique(wanted // _SHARD):
         yield np.load(shards[number])[wanted[wanted // _SHARD == number] - number * _SHARD]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zicl._util.random import stable_hash
+from zicl.inputs.pair import Text, text_key
 
 Vector = NDArray[np.float32]
 
@@ -17,24 +18,24 @@ Vector = NDArray[np.float32]
 class Clusters:
     """Texts in the middle of their clusters, with their vectors. An input belongs to the most similar one."""
 
-    texts: tuple[str, ...]
+    texts: tuple[Text, ...]
     vectors: NDArray[np.float32]
 
     @classmethod
-    def around(cls, texts: Sequence[str], embed: Callable[[str], Vector]) -> Clusters:
+    def around(cls, texts: Sequence[Text], embed: Callable[[Text], Vector]) -> Clusters:
         """The clusters of these middle texts."""
         return cls(tuple(texts), np.stack([embed(text) for text in texts]))
 
-    def nearest(self, vector: Vector) -> str:
+    def nearest(self, vector: Vector) -> Text:
         """The middle of the cluster a vector belongs to."""
         return self.texts[int(np.argmax(self.vectors @ vector))]
 
 
-def fit_clusters(texts: Sequence[str], embed: Callable[[str], Vector], share: int, seed: int) -> Clusters:
+def fit_clusters(texts: Sequence[Text], embed: Callable[[Text], Vector], share: int, seed: int) -> Clusters:
     """Clusters of about ``share`` texts each; they depend on the set of texts, not on its order."""
     from sklearn.cluster import KMeans
 
-    distinct = sorted(set(texts))
+    distinct = sorted(set(texts), key=text_key)
     vectors = np.stack([embed(text) for text in distinct])
     count = -(-len(distinct) // share)
     state = stable_hash(seed, "clusters") % 2**32

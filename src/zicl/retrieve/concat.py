@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl._util.cache import BoundedCache
 from zicl.corpus.store import Sentence
+from zicl.inputs.pair import Text
 from zicl.retrieve.encoder import Encoder
-from zicl.retrieve.index import Hit, Index
+from zicl.retrieve.index import CACHED_QUERIES, Hit, Index
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class JointIndex:
+class ConcatIndex:
     """Rows and documents of ``other`` follow those of ``base``. Neither folder is written to."""
 
     base: Index
     other: Index
-    found: dict[Any, Any] = field(default_factory=dict)
+    _computed: BoundedCache[Hashable, Any] = field(default_factory=lambda: BoundedCache(CACHED_QUERIES))
 
-    def __deepcopy__(self, memo: dict[int, object]) -> JointIndex:
+    def __deepcopy__(self, memo: dict[int, object]) -> ConcatIndex:
         return self
 
     @property
@@ -37,11 +41,11 @@ class JointIndex:
             return self.base, row, 0
         return self.other, row - len(self.base.corpus), self.base.corpus.document_ids
 
-    def embed(self, text: str) -> NDArray[np.float32]:
+    def embed(self, text: Text) -> NDArray[np.float32]:
         """The vector of one text."""
         return self.base.embed(text)
 
-    def nearest(self, text: str) -> Iterator[Hit]:
+    def nearest(self, text: Text) -> Iterator[Hit]:
         """Indexed rows of both by falling similarity."""
         shift = len(self.base.corpus)
         others = (Hit(hit.row + shift, hit.similarity) for hit in self.other.nearest(text))
@@ -77,13 +81,18 @@ class JointIndex:
                 parts.append(index.indexed(domain) + shift)
         return np.concatenate(parts)
 
-    @property
-    def remembered(self) -> int:
-        """How many texts asked about are remembered, about."""
-        return max(len(self.found), self.base.remembered, self.other.remembered)
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` gave for ``key``: what was retrieved once is not searched again."""
+        value: T = self._computed.get_or_compute(key, compute)
+        return value
 
-    def forget(self) -> None:
-        """Free what was remembered of texts asked about; answers stay the same."""
-        self.found.clear()
-        self.base.forget()
-        self.other.forget()
+    @property
+    def cached_texts(self) -> int:
+        """About how many texts have cached results."""
+        return max(len(self._computed), self.base.cached_texts, self.other.cached_texts)
+
+    def clear_cache(self) -> None:
+        """Free what was cached for texts; results stay the same."""
+        self._computed.clear()
+        self.base.clear_cache()
+        self.other.clear_cache()

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from zicl._util.catalog import find_asset
-from zicl._util.quiet import quiet
+from zicl._util.process import quiet
 from zicl.exceptions import ModelNotFoundError, OfflineError, first_line
-from zicl.inputs.pair import plain
+from zicl.inputs.pair import Text
 
 Vectors = NDArray[np.float32]
 DEFAULT_ENCODER = "all-minilm-l6-v2"
@@ -35,9 +34,9 @@ class Encoder(Protocol):
         ...
 
 
-def embedding(encoder: Encoder) -> Callable[[str], NDArray[np.float32]]:
+def embedding(encoder: Encoder) -> Callable[[Text], NDArray[np.float32]]:
     """One text's vector, encoded alone: it must not depend on other texts, not even in its last digit."""
-    return lambda text: encoder.encode([plain(text)])[0]
+    return lambda text: encoder.encode([str(text)])[0]
 
 
 class SentenceEncoder:
@@ -62,6 +61,8 @@ class SentenceEncoder:
                 list(texts), batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False
             )
             return np.asarray(vectors, dtype=np.float32)
+        import torch
+
         tokenizer = self.model.tokenizer
         tokens = tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length)["input_ids"]
         lengths = np.array([len(row) for row in tokens])
@@ -74,6 +75,8 @@ class SentenceEncoder:
         return result
 
     def _forward(self, rows: list[list[int]], width: int) -> Vectors:
+        import torch
+
         padding = self.model.tokenizer.pad_token_id or 0
         features = {
             "input_ids": torch.tensor([row + [padding] * (width - len(row)) for row in rows]),
@@ -118,6 +121,7 @@ def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: 
 
 def _simcse(place: str, offline: bool) -> list[Any]:
     """The first token's state; the supervised models pass it through the pooler they were trained with."""
+    import torch
     from sentence_transformers.sentence_transformer import modules as models
     from transformers import AutoModel
 

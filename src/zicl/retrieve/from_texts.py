@@ -8,11 +8,12 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from zicl import __version__
 from zicl._util.files import home, writing
-from zicl._util.progress import Report, silent
+from zicl._util.process import __version__
+from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import stable_hash
-from zicl.corpus.builder import BuildOptions, build_corpus
+from zicl.corpus.builder import build_corpus
+from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import find_sources
 from zicl.corpus.store import FORMAT
 from zicl.retrieve.builder import build_index
@@ -26,7 +27,7 @@ def index_texts(
     encoder: str | Encoder = DEFAULT_ENCODER,
     keep: bool = True,
     offline: bool = False,
-    report: Report = silent,
+    report: ProgressReport = silent,
 ) -> Index:
     """Build, or find again, the corpus of ``texts``; every text is a document of its own.
 
@@ -45,7 +46,7 @@ def index_texts(
     return Index.open(folder, encoder=model, offline=offline)
 
 
-def _build(texts: Sequence[str], folder: Path, model: Encoder, report: Report) -> Index:
+def _build(texts: Sequence[str], folder: Path, model: Encoder, report: ProgressReport) -> Index:
     with tempfile.TemporaryDirectory(prefix="zicl-") as scratch:
         source = Path(scratch) / "texts.jsonl"
         source.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="utf-8")

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl._util.cache import BoundedCache
 from zicl._util.files import read_json
 from zicl._util.random import stable_hash
-from zicl.corpus.files import check_files
-from zicl.corpus.store import Corpus, Sentence
-from zicl.corpus.subset import Part
-from zicl.exceptions import CorpusVersionError, EncoderMismatchError, IndexMissingError, StorageError
-from zicl.inputs.pair import plain
+from zicl._util.registry import did_you_mean
+from zicl.corpus.store import Corpus, Sentence, check_files
+from zicl.corpus.subset import CorpusSubset
+from zicl.exceptions import (
+    ConfigError,
+    CorpusVersionError,
+    EmptyCorpusError,
+    EncoderMismatchError,
+    IndexMissingError,
+    StorageError,
+)
+from zicl.inputs.pair import Text
 from zicl.retrieve import kinds as vectors
 from zicl.retrieve import search
 from zicl.retrieve.builder import COMPRESSED_FORMAT, FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
-from zicl.retrieve.effort import Effort
 from zicl.retrieve.encoder import Encoder, load_encoder
+from zicl.retrieve.search import SearchParams
 
+T = TypeVar("T")
 FIRST_FETCH = 64
-_CACHED_QUERIES = 65_536
+CACHED_QUERIES = 65_536
 
 
 class Hit(NamedTuple):
@@ -35,14 +44,10 @@ class Hit(NamedTuple):
 
 
 class Searchable(Protocol):
-    """What the retrieval methods ask of an index (one corpus, or several as one).
+    """What the retrieval methods ask of an index (one corpus, or several as one)."""
 
-    ``found`` keeps what they found, so that changing only the labels searches nothing again.
-    """
-
-    @property
-    def found(self) -> dict[Any, Any]:
-        """What was found before."""
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` gave for ``key``: what was retrieved once is not searched again."""
         ...
 
     @property
@@ -50,7 +55,7 @@ class Searchable(Protocol):
         """The encoder the vectors were made with."""
         ...
 
-    def nearest(self, text: str) -> Iterator[Hit]:
+    def nearest(self, text: Text) -> Iterator[Hit]:
         """Indexed rows by falling similarity, as many as are asked for."""
         ...
 
@@ -62,7 +67,7 @@ class Searchable(Protocol):
         """The row beside it in its paragraph."""
         ...
 
-    def embed(self, text: str) -> NDArray[np.float32]:
+    def embed(self, text: Text) -> NDArray[np.float32]:
         """The vector of one text."""
         ...
 
@@ -96,10 +101,11 @@ class Index:
     ) -> None:
         self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
         self._larger = larger
-        self._elsewhere: search.Elsewhere | None = None
-        self._queries: dict[str, NDArray[np.float32]] = larger._queries if larger else {}
-        self._first_hits: dict[str, list[tuple[int, float]]] = {}
-        self.found: dict[Any, Any] = {}
+        self._elsewhere: search.RemoteSearch | None = None
+        queries = BoundedCache[Text, NDArray[np.float32]](CACHED_QUERIES)
+        self._queries: BoundedCache[Text, NDArray[np.float32]] = larger._queries if larger else queries
+        self._first_hits = BoundedCache[Text, list[tuple[int, float]]](CACHED_QUERIES)
+        self._computed = BoundedCache[Hashable, Any](CACHED_QUERIES)
 
     @classmethod
     def open(
@@ -132,11 +138,11 @@ class Index:
     def __deepcopy__(self, memo: dict[int, object]) -> Index:
         return self
 
-    def only(self, part: Part) -> Index:
+    def only(self, part: CorpusSubset) -> Index:
         """A part of this index: the same vectors and encoder, and a memory of its own for what is found in it."""
         return Index(self.corpus.only(part), self.manifest, self._given, offline=self._offline, larger=self)
 
-    def searched_by(self, elsewhere: search.Elsewhere) -> Index:
+    def searched_by(self, elsewhere: search.RemoteSearch) -> Index:
         """The same index, searched by other processes."""
         index = Index(self.corpus, self.manifest, self._given, offline=self._offline)
         index._elsewhere = elsewhere
@@ -167,8 +173,8 @@ class Index:
         return self._elsewhere or vectors.read(self.manifest["kind"], self._file(VECTORS))
 
     @cached_property
-    def _effort(self) -> Effort:
-        return Effort.of(self.manifest)
+    def _effort(self) -> SearchParams:
+        return SearchParams.of(self.manifest)
 
     @cached_property
     def _embedded(self) -> NDArray[np.int64]:
@@ -203,18 +209,19 @@ class Index:
         return folder / name
 
     @cached_property
-    def _selection(self) -> search.Selection | None:
-        return None if self.corpus.part.whole else search.Selection.of(self._rows >= 0)
+    def _selection(self) -> search.RowSelection | None:
+        return None if self.corpus.part.whole else search.RowSelection.of(self._rows >= 0)
 
-    def embed(self, text: str) -> NDArray[np.float32]:
-        """The vector of one text, encoded alone: it must not depend on other texts, not even in its last digit."""
-        if text not in self._queries:
-            if len(self._queries) >= _CACHED_QUERIES:
-                self._queries.pop(next(iter(self._queries)))
-            self._queries[text] = self.encoder.encode([plain(text)])[0]
-        return self._queries[text]
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` gave for ``key``: what was retrieved once is not searched again."""
+        value: T = self._computed.get_or_compute(key, compute)
+        return value
 
-    def nearest(self, text: str) -> Iterator[Hit]:
+    def embed(self, text: Text) -> NDArray[np.float32]:
+        """Return the vector of one text, encoded alone so that not even its last digit depends on other texts."""
+        return self._queries.get_or_compute(text, lambda: self.encoder.encode([str(text)])[0])
+
+    def nearest(self, text: Text) -> Iterator[Hit]:
         """Indexed rows by falling similarity, fetched in growing pieces; the first piece is remembered."""
         fetch, given = FIRST_FETCH, set[int]()
         count = len(self._rows) if self._selection is None else self._selection.count
@@ -227,20 +234,18 @@ class Index:
                 return
             fetch *= 4
 
-    def _search(self, text: str, fetch: int) -> list[tuple[int, float]]:
-        if fetch == FIRST_FETCH and text in self._first_hits:
-            return self._first_hits[text]
+    def _search(self, text: Text, fetch: int) -> list[tuple[int, float]]:
+        if fetch == FIRST_FETCH:
+            return self._first_hits.get_or_compute(text, lambda: self._search_vectors(text, fetch))
+        return self._search_vectors(text, fetch)
+
+    def _search_vectors(self, text: Text, fetch: int) -> list[tuple[int, float]]:
         query = self.embed(text)
         numbers, similarities = search.search(self._vectors, query, fetch, self._selection, self._effort)
         rows = self._rows[numbers]
-        # A row in the place of one left out may stand elsewhere than its vector: equal ones go by row.
+        # A row that replaces a removed duplicate may be elsewhere than its vector: equal similarities go by row.
         order = np.lexsort((rows, -similarities))
-        hits = list(zip(rows[order].tolist(), similarities[order].tolist(), strict=True))
-        if fetch == FIRST_FETCH:
-            if len(self._first_hits) >= _CACHED_QUERIES:
-                self._first_hits.pop(next(iter(self._first_hits)))
-            self._first_hits[text] = hits
-        return hits
+        return list(zip(rows[order].tolist(), similarities[order].tolist(), strict=True))
 
     def sentence(self, row: int) -> Sentence:
         """A row with all that is known of it."""
@@ -270,14 +275,14 @@ class Index:
         return found[np.argsort(self._rows[found])]
 
     @property
-    def remembered(self) -> int:
-        """How many texts asked about are remembered, about."""
-        return max(len(self._queries), len(self.found))
+    def cached_texts(self) -> int:
+        """About how many texts have cached results."""
+        return max(len(self._queries), len(self._computed))
 
-    def forget(self) -> None:
-        """Free what was remembered of texts asked about; answers stay the same."""
-        for memory in (self._queries, self._first_hits, self.found):
-            memory.clear()
+    def clear_cache(self) -> None:
+        """Free what was cached for texts; results stay the same."""
+        for cache in (self._queries, self._first_hits, self._computed):
+            cache.clear()
 
 
 def _check_encoder(encoder: Encoder, manifest: dict[str, Any]) -> None:
@@ -288,3 +293,29 @@ def _check_encoder(encoder: Encoder, manifest: dict[str, Any]) -> None:
             f"but was asked with {encoder.name} ({encoder.identity[:12]})",
             hint="leave the encoder out to use the index's own, or build the index again: zicl index build",
         )
+
+
+# -- A part of an index to search in: a share of its paragraphs, or all but some domains; nothing is embedded again.
+
+
+def subset(index: Index, *, share: float = 1.0, without: Sequence[str] = (), seed: int = 0) -> Index:
+    """The index restricted to a share of each domain's paragraphs, without some domains; rows keep their numbers.
+
+    A smaller share is contained in a larger one with the same seed. ``subset(index, share=0.1, without=["imdb"])``
+    """
+    before = index.corpus.part
+    if before.share < 1:
+        raise ConfigError("this index is a sample already", hint="take the share of the whole index")
+    for name in without:
+        if name not in index.corpus.domains:
+            raise did_you_mean("domain", name, index.corpus.domains)
+    left_out = tuple(dict.fromkeys([*before.without, *without]))
+    part = CorpusSubset(left_out, share, seed if share < 1 else 0)
+    if part == before:
+        return index
+    smaller = index.only(part)
+    if not smaller.corpus.sentences:
+        raise EmptyCorpusError(
+            f"without {', '.join(left_out)} no sentence of {index.corpus.path} is left", hint="leave out fewer domains"
+        )
+    return smaller

@@ -15,22 +15,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import empty, locked, move_in, read_json, storage_errors, write_json
-from zicl._util.progress import Report, silent
-from zicl.corpus.add import add_text, check_new
-from zicl.corpus.builder import BuildOptions, build_key
-from zicl.corpus.rewrite import write_rest
+from zicl._util.files import clear_folder, locked, move_in, read_json, storage_errors, write_json
+from zicl._util.progress import ProgressReport, silent
+from zicl.corpus.builder import build_key
+from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import Source
 from zicl.corpus.store import MANIFEST, Corpus, read_manifest
+from zicl.corpus.update import add_text, check_new_domains, write_compacted
 from zicl.exceptions import ConfigError, EmptyCorpusError, StorageError
 from zicl.retrieve import kinds as vectors
-from zicl.retrieve.builder import FOLDER, VECTORS, build_index
-from zicl.retrieve.compressed import COMPRESSED
-from zicl.retrieve.effort import Effort
+from zicl.retrieve.builder import FOLDER, VECTORS, ReusableVectors, build_index
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Index
-from zicl.retrieve.kinds import Kind
-from zicl.retrieve.known import Known
+from zicl.retrieve.kinds import COMPRESSED, Kind
+from zicl.retrieve.search import SearchParams
 
 
 def add_domains(
@@ -41,7 +39,7 @@ def add_domains(
     text_column: str | None = None,
     encoder: Encoder | None = None,
     offline: bool = False,
-    report: Report = silent,
+    report: ProgressReport = silent,
 ) -> Corpus:
     """Add new domains to a corpus, and to its index if it has one, in place or as the corpus ``output``.
 
@@ -49,7 +47,7 @@ def add_domains(
     sources, these last, would have given.
     """
     old = Corpus.open(path)
-    check_new(old, sources)
+    check_new_domains(old, sources)
     # Of a link to a corpus, what it leads to is changed.
     target = old.path.resolve() if output is None else Path(output)
     if output is not None and target.exists():
@@ -72,7 +70,7 @@ def add_domains(
 
 
 def compact(
-    path: str | Path, *, encoder: Encoder | None = None, offline: bool = False, report: Report = silent
+    path: str | Path, *, encoder: Encoder | None = None, offline: bool = False, report: ProgressReport = silent
 ) -> Corpus:
     """Free the space of removed domains: rows are numbered again, as in a corpus built without them."""
     old = Corpus.open(path)
@@ -81,7 +79,7 @@ def compact(
     index = _index(old, encoder, offline)
 
     def rest() -> Path:
-        write_rest(old, work / "whole", report)
+        write_compacted(old, work / "whole", report)
         return work / "whole"
 
     with _changing(old.path.resolve(), f"compact {old.hash}", old) as work:
@@ -93,11 +91,16 @@ def compact(
 
 
 def change_kind(
-    path: str | Path, kind: Kind, *, encoder: Encoder | None = None, offline: bool = False, report: Report = silent
+    path: str | Path,
+    kind: Kind,
+    *,
+    encoder: Encoder | None = None,
+    offline: bool = False,
+    report: ProgressReport = silent,
 ) -> Index:
     """The index of a corpus as another kind, from the vectors it has: hardly anything is embedded again."""
     index = Index.open(path, encoder=encoder, offline=offline)
-    chosen = vectors.choose(kind, len(index.indexed()))
+    chosen = vectors.auto_kind(kind, len(index.indexed()))
     if index.manifest["kind"] in COMPRESSED and chosen not in COMPRESSED:
         raise ConfigError(
             f"this index has its vectors in half precision, and {chosen} keeps them in full",
@@ -116,7 +119,7 @@ def _changing(target: Path, key: str | None, old: Corpus) -> Iterator[Path]:
             raise StorageError(f"{old.path} was changed by another process meanwhile", hint="run it again")
         note = work / "state.json"
         if key is None or not note.is_file() or read_json(note) != {"change": key}:
-            empty(work)
+            clear_folder(work)
             write_json(note, {"change": key})
         try:
             yield work
@@ -138,15 +141,15 @@ def _index(corpus: Corpus, encoder: Encoder | None, offline: bool) -> Index | No
     return Index.open(corpus.path, encoder=encoder, offline=offline)
 
 
-def _index_again(whole: Corpus, index: Index, report: Report) -> None:
+def _index_again(whole: Corpus, index: Index, report: ProgressReport) -> None:
     """The index of the changed corpus, of the same kind, from the vectors there are and those of new sentences."""
     if (whole.path / FOLDER / MANIFEST).is_file():
         return
-    kind, effort = vectors.named(index.manifest["kind"]), Effort.of(index.manifest)
+    kind, effort = vectors.check_kind(index.manifest["kind"]), SearchParams.of(index.manifest)
     build_index(whole, _Recorded(index), kind=kind, known=_known(index), effort=effort, report=report)
 
 
-def _known(index: Index) -> Known:
+def _known(index: Index) -> ReusableVectors:
     """The vectors an index has, in the order of its rows."""
     numbers, (made_of, stand_for) = index.numbers(), index.moved()
     if len(numbers) != len(index.corpus.indexed):
@@ -158,7 +161,7 @@ def _known(index: Index) -> Known:
     pairs = zip(*(index.corpus.texts(rows.tolist()) for rows in (made_of, stand_for)), strict=True)
     unlike = stand_for[np.array([one != other for one, other in pairs], dtype=bool)]
     numbers[np.searchsorted(index.corpus.indexed, unlike)] = -1
-    return Known(vectors.read_back(index.manifest["kind"], index.corpus.path / FOLDER / VECTORS), numbers)
+    return ReusableVectors(vectors.read_back(index.manifest["kind"], index.corpus.path / FOLDER / VECTORS), numbers)
 
 
 class _Recorded:

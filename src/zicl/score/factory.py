@@ -1,40 +1,28 @@
-"""From settings to what runs."""
+"""Build what runs from settings, and check that it can run."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
-from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring
+from zicl.config import Labelling, PromptSettings, Retrieval, Settings
 from zicl.exceptions import ConfigError
 from zicl.lm.base import LanguageModel
 from zicl.prompt import labelers
-from zicl.prompt.builder import Inference, Limits, PromptBuilder
+from zicl.prompt.builder import Inference, PromptBuilder, TokenLimits
 from zicl.prompt.labels import Labels
-from zicl.prompt.options import NeighbourOptions
 from zicl.prompt.synonyms import complete_synonyms, paper_table, random_unigrams
 from zicl.prompt.template import Template, get_template
 from zicl.retrieve.clusters import Clusters
 from zicl.retrieve.index import Searchable
 from zicl.retrieve.strategies.base import RETRIEVERS, Retriever
+from zicl.score.calibration import make_probes
 from zicl.score.ensemble import Ensemble
-from zicl.score.experts import Opinion
+from zicl.score.experts import EncoderExpert
 from zicl.score.pipeline import Pipeline
-from zicl.score.probes import make_probes
 from zicl.score.self_labels import SelfLabels
 
 
-class Settings(NamedTuple):
-    """All settings of a classifier."""
-
-    retrieval: Retrieval
-    labelling: Labelling
-    prompt: PromptSettings
-    scoring: Scoring
-    calibration: Calibration = Calibration()
-
-
-def assemble(
+def build_ensemble(
     labels: Labels,
     lm: LanguageModel,
     index: Searchable | None,
@@ -44,16 +32,16 @@ def assemble(
     offline: bool = False,
     labeler: labelers.Labeler | None = None,
     clusters: Clusters | None = None,
-    opinion: Opinion | None = None,
+    encoder_expert: EncoderExpert | None = None,
 ) -> Ensemble:
-    """What these settings describe, checked; ``labeler`` takes the place of the random labels."""
+    """Build the ensemble that the settings describe; ``labeler`` replaces the random labels."""
     retrieval, labelling, prompt, scoring, calibration = settings
     template = pick_template(prompt.template, labels)
     probes = make_probes(calibration, k=retrieval.k, bare_line=bool(template.input_line("")))
     inferences: tuple[Inference, ...] = ("channel", "direct") if scoring.inference == "both" else (scoring.inference,)
-    builders = [prompt_builder(template, lm, prompt, inference) for inference in inferences]
+    builders = [make_prompt_builder(template, lm, prompt, inference) for inference in inferences]
     for builder in builders:
-        # Labels that cannot be told apart, or leave no room, are found now and not at the first text.
+        # Find labels with equal tokens, or that leave no room, now and not at the first text.
         builder.build("x", [], labels.words)
     if index is not None and labelling.words == "synonyms":
         labels = complete_synonyms(labels, encoder=lambda: index.encoder, lm=lm, offline=offline)
@@ -72,7 +60,7 @@ def assemble(
         probes=probes,
     )
     if retrieval.k and labeler is None:
-        labeler = _labeler(base, labelling, offline=offline)
+        labeler = _make_labeler(base, labelling, offline=offline)
     pipelines = tuple(
         replace(
             base,
@@ -84,35 +72,35 @@ def assemble(
         for builder in builders
         for assignment in range(labelling.assignments if retrieval.k else 1)
     )
-    return Ensemble(pipelines, opinion if scoring.encoder else None)
+    return Ensemble(pipelines, encoder_expert if scoring.encoder else None)
 
 
 def make_retriever(settings: Retrieval) -> Retriever:
-    """The retriever by name, with those of the settings it knows."""
+    """Return the retriever by name, with those settings that it has a field for."""
     kind = RETRIEVERS.get(settings.method)
-    known = getattr(kind, "__dataclass_fields__", {})
+    fields = getattr(kind, "__dataclass_fields__", {})
     options = {"pool": settings.pool, "exclude_self": settings.exclude_self}
-    made: Retriever = kind(**{name: value for name, value in options.items() if name in known})
+    made: Retriever = kind(**{name: value for name, value in options.items() if name in fields})
     return made
 
 
-def prompt_builder(
+def make_prompt_builder(
     template: Template, lm: LanguageModel, prompt: PromptSettings, inference: Inference
 ) -> PromptBuilder:
-    """Writes prompts for one model, template and inference."""
+    """Return the prompt builder for one model, template and inference."""
     bos = lm.adds_bos if prompt.bos == "auto" else prompt.bos == "on"
     return PromptBuilder(
         tokenizer=lm.tokenizer,
         template=template,
         inference=inference,
-        limits=Limits(prompt.tokens_per_demo, prompt.tokens_all_demos, prompt.tokens_input),
+        limits=TokenLimits(prompt.tokens_per_demo, prompt.tokens_all_demos, prompt.tokens_input),
         context=lm.context,
         bos=bos,
     )
 
 
 def pick_template(template: str | tuple[str, str], labels: Labels) -> Template:
-    """A template by name or by its lines; ``auto`` is "review" for the paper's sentiment labels, else "text"."""
+    """Return a template by name or by its lines; ``auto`` is "review" for the paper's sentiment labels, else "text"."""
     if isinstance(template, tuple):
         return Template(*template)
     if template == "auto":
@@ -120,8 +108,7 @@ def pick_template(template: str | tuple[str, str], labels: Labels) -> Template:
     return get_template(template)
 
 
-def _labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> labelers.Labeler:
-    """What labels the demonstrations."""
+def _make_labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> labelers.Labeler:
     if labelling.words == "none":
         return labelers.NoLabels()
     if labelling.words == "neighbours":
@@ -129,25 +116,25 @@ def _labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> labelers
             raise ConfigError("options are drawn from a corpus, and there is none", hint="name a corpus")
         if labelling.source == "self" or labelling.balanced:
             raise ConfigError(
-                "options of each text's own are drawn from the sentences near a demonstration",
+                "options that differ from text to text are drawn from the sentences near a demonstration",
                 hint="leave out labelling.source and labelling.balanced",
             )
-        return NeighbourOptions(base.index, base.builder.half_a_demo)
+        return labelers.NeighbourOptions(base.index, base.builder.half_a_demo)
     seed = base.seed if labelling.seed is None else labelling.seed
-    drawn = _random_labels(base.labels, labelling, seed, offline=offline)
+    random_labels = _random_labels(base.labels, labelling, seed, offline=offline)
     if labelling.source == "random" or base.index is None:
-        return drawn
+        return random_labels
     if base.builder.template.two_fields:
         raise ConfigError("the model's own labels are for single texts, not for pairs", hint="labelling.source=random")
     zero_shot = replace(base, k=0, index=None, retriever=None, clusters=None, probes=None)
-    return SelfLabels(drawn.words, zero_shot, base.index)
+    return SelfLabels(random_labels.words, zero_shot, base.index)
 
 
 def _random_labels(labels: Labels, labelling: Labelling, seed: int, *, offline: bool) -> labelers.RandomLabels:
     if labelling.words == "original":
-        words = labelers.original(labels)
+        words = labelers.original_words(labels)
     elif labelling.words == "random-words":
         words = labelers.random_words(labels, random_unigrams(offline=offline), seed)
     else:
-        words = labelers.synonyms(labels)
+        words = labelers.synonym_words(labels)
     return labelers.RandomLabels(words, balanced=labelling.balanced)

@@ -1,4 +1,4 @@
-"""What a classification gives back, as small frozen values."""
+"""What a classification returns, as small frozen values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from functools import cached_property
 import numpy as np
 
 from zicl.corpus.store import Sentence
+from zicl.inputs.pair import Text
 from zicl.prompt.builder import Inference, Prompt
 from zicl.prompt.labels import Labels
 from zicl.score.calibration import log_softmax
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A pseudo-demonstration: the sentence, how it was found, and the label words it was given."""
+class Demonstration:
+    """A pseudo-demonstration: the sentence, how it was retrieved, and the label words it was given.
+
+    ``kept`` is False for one that was dropped to fit the token limit.
+    """
 
     sentence: Sentence
     nearest: Sentence | None
@@ -26,27 +30,25 @@ class Shown:
     kept: bool = True
 
 
-def nearest_first(demos: Sequence[Shown]) -> list[Shown]:
-    """The demonstrations by their similarity; where some were drawn and have none, as they stand in the prompt."""
+def nearest_first(demos: Sequence[Demonstration]) -> list[Demonstration]:
+    """Sort demonstrations by similarity; where some were drawn at random, keep the order of the prompt."""
     if any(demo.similarity is None for demo in demos):
         return list(demos)
-    found = list(demos)
-    # Of equals the last: those in the prompt stand farthest first, unless they were ordered otherwise.
-    found.reverse()
-    found.sort(key=lambda demo: -(demo.similarity or 0.0))
-    return found
+    # Ties go to the later one: the prompt has the nearest last.
+    places = sorted(range(len(demos)), key=lambda n: (-(demos[n].similarity or 0.0), -n))
+    return [demos[n] for n in places]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedInput:
     """A text with its demonstrations (farthest first) and its prompt, ready to be scored.
 
-    ``labels`` are those it has to choose from; ``inference`` and ``assignment`` (the number of the draw of labels)
-    tell the ways to ask apart.
+    ``labels`` are those to choose from; ``inference`` and ``assignment`` (the number of the draw of labels) say which
+    pipeline of an ensemble prepared it.
     """
 
-    text: str
-    demos: tuple[Shown, ...]
+    text: Text
+    demos: tuple[Demonstration, ...]
     prompt: Prompt
     labels: Labels
     inference: Inference
@@ -55,7 +57,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class LabelScore:
-    """The log-likelihood a label got: the sum over ``tokens`` scored tokens, and what is compared."""
+    """The log-likelihood of a label, summed over its ``tokens`` scored tokens, and the ``value`` that is compared."""
 
     label: str
     log_likelihood: float
@@ -64,39 +66,39 @@ class LabelScore:
 
 
 @dataclass(frozen=True)
-class Result:
-    """One classified text. Scores stand in the order of the labels.
+class Prediction:
+    """One classified text. Scores are in the order of the labels.
 
-    ``probes`` holds what the labels got for each input without content; ``parts`` the results that were joined,
-    where there are several, and ``terms`` what each kind of opinion made of them, by its name. ``spread`` says how far
-    the label's probability lies apart over several draws of labels: a standard deviation.
+    ``probes`` are the labels' log-likelihoods for each content-free input, ``parts`` the predictions of the pipelines
+    that were joined, if several, and ``terms`` the score of each term by name. ``spread`` is the standard deviation of
+    the predicted label's probability over several draws of labels.
     """
 
-    prepared: Prepared
+    prepared: PreparedInput
     scores: tuple[LabelScore, ...]
     probes: tuple[tuple[float, ...], ...] = ()
-    parts: tuple[Result, ...] = ()
+    parts: tuple[Prediction, ...] = ()
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     spread: float | None = None
 
     @property
-    def text(self) -> str:
+    def text(self) -> Text:
         """The text that was classified."""
         return self.prepared.text
 
     @cached_property
     def label(self) -> str:
-        """The label of the highest score."""
+        """The label with the highest score."""
         return max(self.scores, key=lambda score: score.value).label
 
     @cached_property
     def probabilities(self) -> dict[str, float]:
-        """Softmax of the scores under a uniform prior."""
-        shares = np.exp(log_softmax(np.array([score.value for score in self.scores], dtype=np.float64)))
-        return {score.label: float(share) for score, share in zip(self.scores, shares, strict=True)}
+        """The softmax of the scores, under a uniform prior."""
+        probabilities = np.exp(log_softmax(np.array([score.value for score in self.scores], dtype=np.float64)))
+        return {score.label: float(p) for score, p in zip(self.scores, probabilities, strict=True)}
 
     @cached_property
     def margin(self) -> float:
-        """How far the first probability is above the second."""
+        """The highest probability minus the second highest."""
         first, second = sorted(self.probabilities.values(), reverse=True)[:2]
         return first - second

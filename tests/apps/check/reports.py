@@ -1,6 +1,6 @@
 """Made-up predictions that the tests of this folder share."""
 
-from zicl.apps.check.predictions import Prediction
+from zicl.apps.check.predictions import OutputPrediction
 
 LABELS = ("calm", "stormy", "foggy")
 
@@ -8,6 +8,6 @@ LABELS = ("calm", "stormy", "foggy")
 def predictions(count):
     """Predictions of two of the labels: no square is 2 modulo 3."""
     return [
-        Prediction(f"r{n}", f"Weather report number {n}.", LABELS[n * n % len(LABELS)], (n * 37 % 101) / 100)
+        OutputPrediction(f"r{n}", f"Weather report number {n}.", LABELS[n * n % len(LABELS)], (n * 37 % 101) / 100)
         for n in range(count)
     ]

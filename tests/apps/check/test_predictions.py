@@ -8,8 +8,8 @@ import pytest
 from tests.apps.check.reports import LABELS, predictions
 from zicl.apps.check.predictions import read_predictions
 from zicl.exceptions import TextError
-from zicl.inputs.output import Output
-from zicl.inputs.pair import join
+from zicl.inputs.output import OutputFile
+from zicl.inputs.pair import Pair
 
 
 def columns(row):
@@ -57,14 +57,16 @@ def test_columns_are_those_that_were_classified(tmp_path):
     path = tmp_path / "out.csv"
     shares = {"p:calm": 0.7, "p:stormy": 0.3, "p:foggy": None}
     row = {"id": "a", "first": "Wind.", "then": "Waves.", "allowed": "stormy|calm", "predicted": "", "margin": 0.4}
-    output = Output(path, {"columns": ["first", "then", "allowed"]}, [*row, *shares], text_columns=["first", "then"])
+    output = OutputFile(
+        path, {"columns": ["first", "then", "allowed"]}, [*row, *shares], text_columns=["first", "then"]
+    )
     output.write([row | shares])
     (found,), labels = read_predictions(path)
-    assert (found.text, found.choices) == (join("Wind.", "Waves."), {"calm": "calm", "stormy": "stormy"})
+    assert (found.text, found.choices) == (Pair("Wind.", "Waves."), {"calm": "calm", "stormy": "stormy"})
     # It was left to a person: among the labels it may have, not those it may not.
     assert (found.predicted, labels) == ("calm", LABELS)
     (named,), _ = read_predictions(path, text_column="then", pair_column="first")
-    assert named.text == join("Waves.", "Wind.")
+    assert named.text == Pair("Waves.", "Wind.")
 
 
 def test_counted_labels_have_the_words_of_the_row(tmp_path):

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.apps.check.reports import LABELS, predictions
-from zicl.apps.check.predictions import Prediction
+from zicl.apps.check.predictions import OutputPrediction
 from zicl.apps.check.sample import allocate, draw
 from zicl.exceptions import UsageError
 
 many = st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0])), min_size=1).map(
-    lambda rows: [Prediction(f"r{n}", f"Report {n}.", label, margin) for n, (label, margin) in enumerate(rows)]
+    lambda rows: [OutputPrediction(f"r{n}", f"Report {n}.", label, margin) for n, (label, margin) in enumerate(rows)]
 )
 
 

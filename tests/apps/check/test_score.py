@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from zicl.apps.check.predictions import Prediction
+from zicl.apps.check.predictions import OutputPrediction
 from zicl.apps.check.score import estimate, score
 from zicl.apps.check.sheet import Sheet, SheetRow
 from zicl.cli.check import app
@@ -20,7 +20,7 @@ LABELS = ("calm", "stormy")
 
 
 def row(n, gold, predicted="calm", margin=0.5, stratum="s", weight=1.0):
-    return SheetRow(Prediction(f"r{n}", f"Report {n}.", predicted, margin), stratum, weight, gold)
+    return SheetRow(OutputPrediction(f"r{n}", f"Report {n}.", predicted, margin), stratum, weight, gold)
 
 
 rows_ = st.lists(

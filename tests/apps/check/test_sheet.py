@@ -5,11 +5,11 @@ import csv
 import pytest
 
 from tests.apps.check.reports import LABELS, predictions
-from zicl.apps.check.predictions import Prediction
+from zicl.apps.check.predictions import OutputPrediction
 from zicl.apps.check.sample import draw
 from zicl.apps.check.sheet import key_path, read_sheet, write_sheet
 from zicl.exceptions import StorageError, TextError, UsageError
-from zicl.inputs.pair import join
+from zicl.inputs.pair import Pair
 
 
 def fill(path, **gold):
@@ -24,7 +24,7 @@ def fill(path, **gold):
 
 def test_the_sheet_is_written_read_and_kept(tmp_path):
     path = tmp_path / "to_label.csv"
-    odd = Prediction("x", 'Rain, "they" said:\nsnow – ☃', "foggy", 0.123456)
+    odd = OutputPrediction("x", 'Rain, "they" said:\nsnow – ☃', "foggy", 0.123456)
     sheet = draw([odd, *predictions(20)], LABELS, 9)
     write_sheet(path, sheet)
     assert read_sheet(path) == sheet
@@ -58,8 +58,8 @@ def test_the_sheet_shows_nothing_of_the_predictions(tmp_path):
 
 def test_rows_are_known_by_id_or_text_and_may_be_taken_out(tmp_path):
     path = tmp_path / "to_label.csv"
-    same = [Prediction(name, "The same again.", "calm", 0.5) for name in ("03", "04")]
-    write_sheet(path, draw([Prediction("007", "Wind  from\nthe west.", "calm", 0.5), *same], LABELS, 3))
+    same = [OutputPrediction(name, "The same again.", "calm", 0.5) for name in ("03", "04")]
+    write_sheet(path, draw([OutputPrediction("007", "Wind  from\nthe west.", "calm", 0.5), *same], LABELS, 3))
     # As a spreadsheet program leaves it: the id a number, the white space another, two rows gone.
     path.write_text("id,text,gold\n7,Wind from the west.,calm\n", encoding="utf-8")
     assert {row.prediction.id: row.gold for row in read_sheet(path).rows} == {"007": "calm", "03": "", "04": ""}
@@ -81,8 +81,8 @@ def test_unknown_gold_labels_are_named(tmp_path):
 
 def test_pairs_and_a_rows_own_labels_are_shown(tmp_path):
     path = tmp_path / "to_label.csv"
-    rain = Prediction("a", join("It rains.", "The street is wet."), "1", 0.5, {"1": "yes", "2": "perhaps"})
-    sun = Prediction("b", join("It shines.", "It is night."), "3", 0.2, {"1": "yes", "2": "perhaps", "3": "no"})
+    rain = OutputPrediction("a", Pair("It rains.", "The street is wet."), "1", 0.5, {"1": "yes", "2": "perhaps"})
+    sun = OutputPrediction("b", Pair("It shines.", "It is night."), "3", 0.2, {"1": "yes", "2": "perhaps", "3": "no"})
     sheet = draw([rain, sun], ("1", "2", "3"), 2)
     write_sheet(path, sheet)
     with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -101,7 +101,7 @@ def test_pairs_and_a_rows_own_labels_are_shown(tmp_path):
 
 def test_a_number_that_is_one_choice_and_the_words_of_another_is_refused(tmp_path):
     path = tmp_path / "to_label.csv"
-    write_sheet(path, draw([Prediction("a", "Two and two?", "1", 0.5, {"1": "4", "2": "1"})], ("1", "2"), 1))
+    write_sheet(path, draw([OutputPrediction("a", "Two and two?", "1", 0.5, {"1": "4", "2": "1"})], ("1", "2"), 1))
     fill(path, a="1")
     with pytest.raises(TextError, match=r"may be any of 1, 2\n.*1: 4 \| 2: 1"):
         read_sheet(path)
@@ -112,7 +112,10 @@ def test_a_number_that_is_one_choice_and_the_words_of_another_is_refused(tmp_pat
 def test_what_a_spreadsheet_takes_for_a_formula_is_guarded_and_known_again(tmp_path):
     path = tmp_path / "to_label.csv"
     texts = ["=1+1", " - Great product", "@anna thanks", "'tis a mere\rquote"]
-    drawn = [Prediction(f"{n}", text, "calm", 0.5) for n, text in enumerate(join(each, "-rain") for each in texts)]
+    drawn = [
+        OutputPrediction(f"{n}", text, "calm", 0.5)
+        for n, text in enumerate(Pair(each, "-rain").strip() for each in texts)
+    ]
     write_sheet(path, draw(drawn, LABELS, 4))
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = {row["id"]: row for row in csv.DictReader(stream)}

@@ -8,9 +8,9 @@ import torch
 from tests.apps.cluster.crew import HereCrew
 from tests.conftest import DOCUMENTS
 from zicl import ZICLClassifier
-from zicl.apps.cluster.classify import ClassifyWorker, Packed, classify_on
-from zicl.apps.cluster.pool import Pool
-from zicl.apps.cluster.worker import Conditions
+from zicl.apps.cluster.classify import ClassifyWorker, PortableClassifier, classify_on
+from zicl.apps.cluster.connect import WorkerSetup
+from zicl.apps.cluster.pool import WorkerPool
 from zicl.corpus.builder import build_corpus
 from zicl.corpus.sources import find_sources
 from zicl.exceptions import ClusterError
@@ -32,17 +32,17 @@ def classifier(tmp_path, jsonl, lm_folder, encoder_folder, monkeypatch):
 def test_answers_are_the_same_and_in_order(classifier, tmp_path, monkeypatch):
     pieces = [(DOCUMENTS[start : start + 2], None) for start in range(0, 8, 2)]
     expected = [result.scores for texts, _ in pieces for result in classifier.classify(texts)]
-    packed = Packed.of(classifier)
+    packed = PortableClassifier.of(classifier)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    conditions = Conditions(torch.get_num_threads(), offline=True)
-    with Pool(HereCrew(ClassifyWorker, (packed, conditions), lost=(2,)), 2) as pool:
+    conditions = WorkerSetup(torch.get_num_threads(), offline=True)
+    with WorkerPool(HereCrew(ClassifyWorker, (packed, conditions), lost=(2,)), 2) as pool:
         found = [result.scores for results in classify_on(pool, pieces) for result in results]
     assert found == expected
 
 
 def test_another_model_on_a_worker_is_noticed(classifier):
-    packed = Packed.of(classifier)
-    other = replace(packed, depends_on={**packed.depends_on, "lm": "another"})
+    packed = PortableClassifier.of(classifier)
+    other = replace(packed, fingerprint={**packed.fingerprint, "lm": "another"})
     with pytest.raises(ClusterError, match="another one on this machine of the cluster: lm"):
         other.unpack()

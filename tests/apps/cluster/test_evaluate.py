@@ -7,11 +7,11 @@ import torch
 
 from tests.apps.cluster.crew import HereCrew
 from tests.lab.evaluate.conftest import examples, make_experiment, write_task
-from zicl.apps.cluster.evaluate import EvaluationWorker, Spread
-from zicl.apps.cluster.pool import Pool
-from zicl.apps.cluster.worker import Conditions
+from zicl.apps.cluster.connect import WorkerSetup
+from zicl.apps.cluster.evaluate import ClusterCompute, EvaluationWorker
+from zicl.apps.cluster.pool import WorkerPool
 from zicl.exceptions import ClusterError
-from zicl.lab.evaluate.context import World
+from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.run import evaluate
 
 
@@ -22,8 +22,8 @@ def small(tmp_path):
 
 
 def spread(make, size, lost=()):
-    crew = HereCrew(EvaluationWorker, (make, Conditions(torch.get_num_threads())), lost)
-    return Pool(crew, size)
+    crew = HereCrew(EvaluationWorker, (make, WorkerSetup(torch.get_num_threads())), lost)
+    return WorkerPool(crew, size)
 
 
 def rows(folder):
@@ -32,33 +32,33 @@ def rows(folder):
 
 @pytest.mark.parametrize("lost", [(), (5, 9)])
 def test_rows_and_manifest_are_the_same(small, lm, index, tmp_path, lost):
-    world = World(small, lm=lm, index=index)
+    world = ExperimentContext(small, lm=lm, index=index)
     evaluate(world, tmp_path / "alone")
-    with spread(partial(World, small, lm=lm, index=index), 3, lost) as pool:
-        summary = evaluate(world, tmp_path / "spread", compute=Spread(pool, world.hashes))
+    with spread(partial(ExperimentContext, small, lm=lm, index=index), 3, lost) as pool:
+        summary = evaluate(world, tmp_path / "spread", compute=ClusterCompute(pool, world.hashes))
     assert summary.complete
     assert rows(tmp_path / "spread") == rows(tmp_path / "alone")
     assert (tmp_path / "spread/manifest.json").read_bytes() == (tmp_path / "alone/manifest.json").read_bytes()
 
 
 def test_a_worker_with_other_training_examples_is_noticed(small, lm, index, tmp_path):
-    world, count = World(small, lm=lm, index=index), iter(range(9))
+    world, count = ExperimentContext(small, lm=lm, index=index), iter(range(9))
 
     def make():
         if next(count) == 1:
             lines = "".join(f"{row}\n".replace("'", '"') for row in examples(20, start=300))
             (tmp_path / "train.jsonl").write_text(lines)
-        return World(small, lm=lm, index=index)
+        return ExperimentContext(small, lm=lm, index=index)
 
     with spread(make, 2) as pool, pytest.raises(ClusterError, match="train_hash"):
-        evaluate(world, tmp_path / "spread", compute=Spread(pool, world.hashes))
+        evaluate(world, tmp_path / "spread", compute=ClusterCompute(pool, world.hashes))
 
 
 def test_other_examples_on_the_workers_are_noticed(small, lm, index, tmp_path):
-    world = World(small, lm=lm, index=index)
+    world = ExperimentContext(small, lm=lm, index=index)
     (tmp_path / "test.jsonl").write_text("".join(f"{row}\n".replace("'", '"') for row in examples(9, start=50)))
     with (
-        spread(partial(World, small, lm=lm, index=index), 2) as pool,
+        spread(partial(ExperimentContext, small, lm=lm, index=index), 2) as pool,
         pytest.raises(ClusterError, match="other examples of Days"),
     ):
-        evaluate(world, tmp_path / "spread", compute=Spread(pool, world.hashes))
+        evaluate(world, tmp_path / "spread", compute=ClusterCompute(pool, world.hashes))

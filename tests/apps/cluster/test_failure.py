@@ -2,8 +2,7 @@ import pickle
 
 import pytest
 
-from zicl.apps.cluster.failure import in_short, own_error
-from zicl.apps.cluster.same import check_versions, decisive
+from zicl.apps.cluster.connect import check_versions, cluster_error, decisive, short_message
 from zicl.exceptions import ClusterError, ServerError, TextError
 
 
@@ -19,15 +18,15 @@ class DualError(WrappedError, TextError):
 
 def test_our_own_error_is_found_in_what_ray_wraps_it_in():
     inner = TextError("row 3 is empty", hint="remove it")
-    assert own_error(WrappedError(WrappedError(inner))) is inner
-    assert own_error(DualError(inner)) is inner
-    told = own_error(WrappedError(ValueError("shapes differ")))
+    assert cluster_error(WrappedError(WrappedError(inner))) is inner
+    assert cluster_error(DualError(inner)) is inner
+    told = cluster_error(WrappedError(ValueError("shapes differ")))
     assert isinstance(told, ClusterError)
     assert "a traceback of many lines" in str(told)
 
 
 def test_a_long_message_keeps_its_end():
-    assert in_short(ValueError("x " * 500 + "the reason")).endswith("the reason")
+    assert short_message(ValueError("x " * 500 + "the reason")).endswith("the reason")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from zicl.apps.cluster.paths import absolute, model_path
+from zicl.apps.cluster.connect import absolute, model_path
 from zicl.lab.evaluate.experiment import Experiment
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zicl.apps.cluster.pool import Call, Pool, WorkerLostError
+from zicl.apps.cluster.pool import WorkerCall, WorkerLostError, WorkerPool
 from zicl.exceptions import ClusterError, UsageError
 
 
@@ -54,8 +54,8 @@ class Scripted:
 def test_every_call_is_answered_once_and_all_workers_are_let_go(data, size, count, homes):
     lost = data.draw(st.dictionaries(st.integers(0, 89), st.integers(0, 2), max_size=20))
     crew = Scripted(lambda n: data.draw(st.integers(0, n - 1)), lost_on=lost)
-    calls = [Call("double", n, home=n if homes else None) for n in range(count)]
-    with Pool(crew, size) as pool:
+    calls = [WorkerCall("double", n, home=n if homes else None) for n in range(count)]
+    with WorkerPool(crew, size) as pool:
         assert sorted(pool.run(calls)) == [(n, 2 * n) for n in range(count)]
     assert sorted(crew.dismissed) == list(range(1, crew.hired + 1))
 
@@ -63,15 +63,15 @@ def test_every_call_is_answered_once_and_all_workers_are_let_go(data, size, coun
 @given(data=st.data(), size=st.integers(1, 4))
 def test_answers_can_be_had_in_order_and_calls_are_drawn_as_they_are_needed(data, size):
     crew = Scripted(lambda n: data.draw(st.integers(0, n - 1)))
-    with Pool(crew, size) as pool:
-        assert list(pool.in_order(Call("double", n) for n in range(30))) == [2 * n for n in range(30)]
-        assert pool.ask(Call("double", 7)) == 14
+    with WorkerPool(crew, size) as pool:
+        assert list(pool.in_order(WorkerCall("double", n) for n in range(30))) == [2 * n for n in range(30)]
+        assert pool.ask(WorkerCall("double", 7)) == 14
 
 
 def test_a_worker_gets_its_own_calls_first():
     crew = Scripted(lambda _: 0)
-    with Pool(crew, 2) as pool:
-        list(pool.run([Call("double", n, home=n) for n in range(8)]))
+    with WorkerPool(crew, 2) as pool:
+        list(pool.run([WorkerCall("double", n, home=n) for n in range(8)]))
     by_worker = {worker: [n for w, n in crew.given if w == worker] for worker in (1, 2)}
     # The other worker never becomes ready here, so that its calls come last.
     assert by_worker == {1: [0, 2, 4, 6, 1, 3, 5, 7], 2: []}
@@ -79,8 +79,8 @@ def test_a_worker_gets_its_own_calls_first():
 
 def test_a_call_that_loses_three_workers_is_not_tried_for_ever():
     crew = Scripted(lambda _: 0, lost_on={5: 99})
-    with Pool(crew, 2) as pool, pytest.raises(ClusterError, match="3 workers were lost"):
-        list(pool.run([Call("double", n) for n in range(9)]))
+    with WorkerPool(crew, 2) as pool, pytest.raises(ClusterError, match="3 workers were lost"):
+        list(pool.run([WorkerCall("double", n) for n in range(9)]))
     assert sorted(crew.dismissed) == list(range(1, crew.hired + 1))
 
 
@@ -90,8 +90,8 @@ def test_workers_that_die_while_they_load_are_not_replaced_for_ever():
             raise WorkerLostError("no memory")
 
     crew = Dying(lambda _: 0)
-    with Pool(crew, 2) as pool, pytest.raises(ClusterError, match="while they load"):
-        pool.ask(Call("double", 1))
+    with WorkerPool(crew, 2) as pool, pytest.raises(ClusterError, match="while they load"):
+        pool.ask(WorkerCall("double", 1))
     assert sorted(crew.dismissed) == list(range(1, crew.hired + 1))
 
 
@@ -102,8 +102,8 @@ def test_an_error_of_the_work_itself_is_passed_on():
                 raise UsageError("wrong text")
 
     crew = Wrong(lambda _: 0)
-    with Pool(crew, 2) as pool, pytest.raises(UsageError, match="wrong text"):
-        pool.ask(Call("double", 1))
+    with WorkerPool(crew, 2) as pool, pytest.raises(UsageError, match="wrong text"):
+        pool.ask(WorkerCall("double", 1))
     assert sorted(crew.dismissed) == [1, 2]
 
 
@@ -114,8 +114,8 @@ def test_few_answers_come_long_before_their_turn():
             return next((f for f in futures if f[2] is None or f[2].argument != 0), futures[0])
 
     crew = Slow(lambda _: 0)
-    with Pool(crew, 2) as pool:
-        answers = pool.in_order(Call("double", n) for n in range(50))
+    with WorkerPool(crew, 2) as pool:
+        answers = pool.in_order(WorkerCall("double", n) for n in range(50))
         assert next(answers) == 0
         assert len(crew.given) <= 2 * 4 + 2
         assert list(answers) == [2 * n for n in range(1, 50)]
@@ -133,5 +133,5 @@ def test_losses_while_loading_are_forgotten_when_one_worker_is_ready():
             return super().result(future)
 
     crew = Flaky(lambda _: 0, lost_on=dict.fromkeys(range(20), 1))
-    with Pool(crew, 1) as pool:
-        assert len(list(pool.run([Call("double", n) for n in range(20)]))) == 20
+    with WorkerPool(crew, 1) as pool:
+        assert len(list(pool.run([WorkerCall("double", n) for n in range(20)]))) == 20

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import BagEncoder
-from zicl.apps.cluster.searcher import SameVectors, Searcher
+from zicl.apps.cluster.search import SameVectors, Searcher
 from zicl.exceptions import ClusterError
 from zicl.retrieve import kinds as vectors
 from zicl.retrieve.builder import build_index
-from zicl.retrieve.effort import USUAL
-from zicl.retrieve.search import Selection, merged, search
+from zicl.retrieve.search import DEFAULT_PARAMS, RowSelection, merge_hits, search
 
 
 def made(kind, count, folder, seed=0):
@@ -28,9 +27,9 @@ def made(kind, count, folder, seed=0):
 
 def shares(path, kind, query, count, bounds, chosen=None):
     """What searchers of the parts between these bounds find together."""
-    bits = None if chosen is None else Selection.of(chosen).bits
+    bits = None if chosen is None else RowSelection.of(chosen).bits
     parts = [Searcher(partial(vectors.read, kind, path), first, last) for first, last in pairwise(bounds)]
-    return merged([part.search((query, count, bits, USUAL)) for part in parts], count)
+    return merge_hits([part.search((query, count, bits, DEFAULT_PARAMS)) for part in parts], count)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,7 @@ def test_also_among_some_of_its_vectors(flat, cuts, seed):
     path, found = flat
     chosen = np.random.default_rng(seed).random(500) < 0.3
     numbers, similarities = shares(path, "flat", found[0], 20, [0, *sorted(cuts), 500], chosen)
-    expected = search(vectors.read("flat", path), found[0], 20, Selection.of(chosen))
+    expected = search(vectors.read("flat", path), found[0], 20, RowSelection.of(chosen))
     assert numbers.tolist() == expected[0].tolist()
     assert similarities.tobytes() == expected[1].tobytes()
 
@@ -77,4 +76,4 @@ def test_other_vectors_and_versions_are_refused(index):
         SameVectors(read.path, read.identity, {"numpy": "0.1"})()
     build_index(index.corpus, BagEncoder(), kind="hnsw")
     with pytest.raises(ClusterError, match="another corpus or index"):
-        Searcher(read, 0, 1).search((index.embed("rain"), 1, None, USUAL))
+        Searcher(read, 0, 1).search((index.embed("rain"), 1, None, DEFAULT_PARAMS))

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zicl.apps.cluster.windows import windows
+from zicl.apps.cluster.ray_data import windows
 
 
 @given(st.lists(st.text(max_size=6), max_size=60), st.integers(1, 9), st.integers(1, 4))

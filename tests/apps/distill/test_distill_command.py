@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.cli.conftest import LABELS, write_texts
-from zicl.apps.distill import teacher as teacher_module
+from zicl.apps.distill import run as teacher_module
 from zicl.classifier import ZICLClassifier
 
 COUNT = 60
@@ -81,7 +81,7 @@ def test_a_killed_run_asks_nothing_twice_and_ends_with_the_same_weights(
     whole, target = tmp_path / "whole.zicl-clf", tmp_path / "killed.zicl-clf"
     assert run("distill", "-f", texts, "-o", whole, "--sample", 40, *options)[0] == 0
     asked.clear()
-    real, writes = teacher_module.Output.write, []
+    real, writes = teacher_module.OutputFile.write, []
 
     def killed(self, records):
         if writes:
@@ -90,7 +90,7 @@ def test_a_killed_run_asks_nothing_twice_and_ends_with_the_same_weights(
         real(self, records)
 
     with monkeypatch.context() as patch:
-        patch.setattr(teacher_module.Output, "write", killed)
+        patch.setattr(teacher_module.OutputFile, "write", killed)
         code, _, err = run("distill", "-f", texts, "-o", target, "--sample", 40, *options)
         assert code == 1
         assert "run the same command again" in err

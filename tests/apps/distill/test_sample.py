@@ -4,16 +4,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zicl.apps.distill import sample
+from zicl.apps.distill import train as sample
 from zicl.apps.distill.run import split
-from zicl.apps.distill.sample import allot, diverse_sample
+from zicl.apps.distill.train import allocate_rows, diverse_sample
 
 
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=30), st.data())
 def test_every_group_is_drawn_from_and_none_beyond_its_size(sizes, data):
     sizes = np.array(sizes)
     count = data.draw(st.integers(len(sizes), int(sizes.sum())))
-    drawn = allot(sizes, count)
+    drawn = allocate_rows(sizes, count)
     assert drawn.sum() == count
     assert (drawn >= 1).all()
     assert (drawn <= sizes).all()

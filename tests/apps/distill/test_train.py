@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from zicl.apps.distill.agreement import Agreement, agree
+from zicl.apps.distill.agreement import Agreement, measure_agreement
 from zicl.apps.distill.train import STRENGTHS, fit_linear, loss, train
 from zicl.score.calibration import log_softmax
 
@@ -60,14 +60,14 @@ def test_a_label_nobody_gets_is_given_to_nobody():
 def test_agreement_counts_equal_labels_and_what_the_most_frequent_would_give():
     shares = np.array([[0.9, 0.1, 0], [0.8, 0.2, 0], [0.6, 0.4, 0], [0.1, 0.9, 0]])
     scores = np.log([[0.9, 0.05, 0.05], [0.3, 0.6, 0.1], [0.5, 0.4, 0.1], [0.1, 0.8, 0.1]])
-    found = agree(["a", "b", "c"], shares, scores)
+    found = measure_agreement(["a", "b", "c"], shares, scores)
     assert (found.rows, found.value, found.most, found.majority) == (4, 0.75, "a", 0.75)
     assert found.low < 0.75 < found.high
     assert [(x.rows, x.given, x.agreement) for x in found.labels] == [(3, 2, 2 / 3), (1, 2, 1.0), (0, 0, None)]
     assert found.labels[2].divergence is None
     assert found.divergence > 0
     assert found.log_loss == pytest.approx(-(shares * scores).sum(axis=1).mean())
-    same = agree(["a", "b", "c"], shares, np.log(shares + 1e-12))
+    same = measure_agreement(["a", "b", "c"], shares, np.log(shares + 1e-12))
     assert same.value == 1
     assert same.divergence == pytest.approx(0, abs=1e-9)
 
@@ -75,5 +75,5 @@ def test_agreement_counts_equal_labels_and_what_the_most_frequent_would_give():
 def test_agreement_is_plain_values():
     from dataclasses import asdict
 
-    found = agree(["a", "b"], np.array([[0.9, 0.1]]), np.zeros((1, 2)))
+    found = measure_agreement(["a", "b"], np.array([[0.9, 0.1]]), np.zeros((1, 2)))
     assert Agreement.of(asdict(found)) == found

@@ -13,10 +13,10 @@ from starlette.testclient import TestClient
 from tests.conftest import DOCUMENTS, make_index
 from zicl import Retrieval, ZICLClassifier
 from zicl.apps.serve.app import make_app
-from zicl.apps.serve.guard import Access
-from zicl.apps.serve.limits import Limits
+from zicl.apps.serve.limits import RequestLimits
 from zicl.apps.serve.page import Page
-from zicl.apps.serve.run import listen, settings
+from zicl.apps.serve.security import Access
+from zicl.apps.serve.server import listen, settings
 from zicl.apps.serve.service import Service
 
 PAGE = Page(b"<!doctype html><title>a page</title>", "default-src 'none'")
@@ -82,7 +82,7 @@ def wait_until(true, seconds=10, pause=0.005):
 @contextmanager
 def asked(classifier, limits=None, access=None):
     """A client of an application in this process, ready to answer; ``client.service`` is what it runs."""
-    service, access = Service(lambda: classifier, limits or Limits()), access or Access()
+    service, access = Service(lambda: classifier, limits or RequestLimits()), access or Access()
     with TestClient(make_app(service, access, PAGE), base_url=f"http://127.0.0.1:{access.port}") as client:
         client.service = service
         wait_until(lambda: client.get("/readyz").status_code == 200 or service.failure)
@@ -99,7 +99,7 @@ def client(classifier):
 @contextmanager
 def listening(classifier, limits=None):
     """A server on a real port of this machine: its address and its service."""
-    service = Service(lambda: classifier, limits or Limits())
+    service = Service(lambda: classifier, limits or RequestLimits())
     found, access = listen(Access(port=0))
     server = uvicorn.Server(settings(make_app(service, access, PAGE), 60))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})

@@ -1,8 +1,8 @@
 import asyncio
 
-from zicl.apps.serve import answers
-from zicl.apps.serve.answers import Lines
+from zicl.apps.serve import routes as answers
 from zicl.apps.serve.queue import Ticket
+from zicl.apps.serve.routes import LineStream
 
 
 class Line:
@@ -29,7 +29,7 @@ def test_a_client_that_never_reads_is_given_up(monkeypatch):
         ticket = Ticket(2, left.append)
         ticket.done.put_nowait((0, Line()))
         scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
-        await asyncio.wait_for(Lines(ticket, 0.1)(scope, receive, send), 5)
+        await asyncio.wait_for(LineStream(ticket, 0.1)(scope, receive, send), 5)
         return ticket
 
     assert left == [asyncio.run(run())]

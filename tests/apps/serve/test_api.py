@@ -8,8 +8,8 @@ from tests.apps.serve.conftest import PAGE, TEXTS, asked, same
 from zicl import PromptSettings, Retrieval, Scoring, ZICLClassifier
 from zicl.apps.serve import engine, schema
 from zicl.apps.serve.engine import Engine
-from zicl.apps.serve.limits import Limits
-from zicl.corpus.subset import Part
+from zicl.apps.serve.limits import RequestLimits
+from zicl.corpus.subset import CorpusSubset
 from zicl.exceptions import UsageError
 
 LABELS = [{"name": "dull", "synonyms": ["boring"]}, {"name": "lively", "words": "full of life", "synonyms": ["vivid"]}]
@@ -30,7 +30,11 @@ def twin(classifier, change):
     """The library's own classifier for a request's settings."""
     labels = classifier.labels_
     if "labels" in change:
-        labels = Engine(classifier, Limits()).configurations.read(schema.Choice(labels=change["labels"])).labels
+        labels = (
+            Engine(classifier, RequestLimits())
+            .configurations.read(schema.ClassifierChoice(labels=change["labels"]))
+            .labels
+        )
     template = change.get("template", "auto")
     method = change.get("method", "z-icl")
     return ZICLClassifier(
@@ -56,13 +60,13 @@ def test_the_numbers_are_the_librarys(client, classifier, change):
         same(told, library.classify([text])[0])
     settings = answer["settings"]
     assert settings["method"] == change.get("method", "z-icl")
-    assert settings["k"] == library.settings_["retrieval"].k
-    assert settings["template"] == list(library.settings_["prompt"].template)
+    assert settings["k"] == library.settings_.retrieval.k
+    assert settings["template"] == list(library.settings_.prompt.template)
     assert [x["name"] for x in settings["labels"]] == list(library.labels_.names)
 
 
 def test_requests_of_all_kinds_in_one_group_do_not_disturb_each_other(classifier):
-    engine = Engine(classifier, Limits())
+    engine = Engine(classifier, RequestLimits())
     works = [
         (text, change, work)
         for text in TEXTS[:3]
@@ -200,7 +204,7 @@ def test_retrieval_has_the_servers_own_settings_and_is_forgotten_again(served_in
         assert client.post("/v1/retrieve", json=asks).json()["sentences"][0]["text"] == text
         for number in range(300):
             client.post("/v1/retrieve", json={"text": f"lamp {number}", "k": 1})
-    assert served_index.remembered <= 257
+    assert served_index.cached_texts <= 257
 
 
 def test_retrieved_sentences_and_their_paragraphs(client, served_index):
@@ -257,7 +261,7 @@ def test_where_a_model_lies_is_not_told(name, told):
 
 
 def test_a_sentence_that_was_removed_is_not_there(served_index, lm):
-    part = served_index.only(Part(share=0.5, seed=1))
+    part = served_index.only(CorpusSubset(share=0.5, seed=1))
     gone = next(row for row in range(len(part.corpus)) if not part.corpus.used[row])
     with asked(ZICLClassifier(part, ["terrible", "great"], lm, retrieval=Retrieval(k=1), offline=True).fit()) as client:
         assert client.get(f"/v1/paragraph/{gone}").status_code == 404
@@ -277,12 +281,12 @@ def test_a_server_without_a_corpus_says_so(lm):
 def test_classifiers_that_do_not_fit_a_server(served_index, lm):
     counted = ZICLClassifier(served_index, 3, lm, retrieval=Retrieval(k=2)).fit()
     with pytest.raises(UsageError, match="options"):
-        Engine(counted, Limits())
+        Engine(counted, RequestLimits())
     pairs = ZICLClassifier(
         served_index, ["terrible", "great"], lm, prompt=PromptSettings(template="pair"), retrieval=Retrieval(k=2)
     ).fit()
     with pytest.raises(UsageError, match="pairs"):
-        Engine(pairs, Limits())
+        Engine(pairs, RequestLimits())
 
 
 def test_counters_and_the_page(client):

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zicl.apps.serve.cache import Cache
+from zicl._util.cache import BoundedCache
 
 
 @given(
@@ -10,7 +10,7 @@ from zicl.apps.serve.cache import Cache
     st.one_of(st.none(), st.integers(0, 100)),
 )
 def test_it_is_bounded_and_keeps_what_was_asked_for_last(puts, most, weight):
-    cache, order = Cache(most, weight), []
+    cache, order = BoundedCache(most, weight), []
     for key, heavy in puts:
         cache.put(key, (key, heavy), heavy)
         order = [known for known in order if known[0] != key]
@@ -25,7 +25,7 @@ def test_it_is_bounded_and_keeps_what_was_asked_for_last(puts, most, weight):
 
 
 def test_what_is_asked_for_stays():
-    cache = Cache(2)
+    cache = BoundedCache(2)
     cache.put("a", 1)
     cache.put("b", 2)
     assert cache.get("a") == 1
@@ -34,7 +34,7 @@ def test_what_is_asked_for_stays():
 
 
 def test_an_earlier_value_does_not_outlive_one_too_heavy_to_keep():
-    cache = Cache(2, weight=5)
+    cache = BoundedCache(2, weight=5)
     cache.put("a", 1, 1)
     cache.put("a", 2, 6)
     assert (cache.get("a"), cache.weight) == (None, 0)

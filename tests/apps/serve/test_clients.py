@@ -9,8 +9,8 @@ import httpx2 as httpx
 import pytest
 
 from tests.apps.serve.conftest import TEXTS, listening, wait_until
-from zicl.apps.serve.body import Body
-from zicl.apps.serve.limits import Limits
+from zicl.apps.serve.body import RequestBody
+from zicl.apps.serve.limits import RequestLimits
 
 
 def post(address, body, timeout=30):
@@ -29,7 +29,7 @@ def raw_request(address, body):
 
 def test_a_full_queue_answers_at_once_and_a_vanished_client_frees_its_place(gated):
     model = gated.lm
-    with listening(gated, Limits(queue=2, texts=2)) as (address, service), ThreadPoolExecutor(4) as clients:
+    with listening(gated, RequestLimits(queue=2, texts=2)) as (address, service), ThreadPoolExecutor(4) as clients:
         first = clients.submit(post, address, {"text": TEXTS[0]})
         assert model.begun.wait(10)
         leaving = raw_request(address, {"texts": TEXTS[1:3]})
@@ -64,7 +64,7 @@ def test_a_stream_whose_client_vanishes_frees_its_places(gated):
 
 
 def test_clients_that_vanish_at_any_point_do_no_harm(classifier):
-    with listening(classifier, Limits(queue=32, texts=32)) as (address, service):
+    with listening(classifier, RequestLimits(queue=32, texts=32)) as (address, service):
         host, port = address.removeprefix("http://").split(":")
         head = b"POST /v1/classify HTTP/1.1\r\nHost: " + f"{host}:{port}".encode()
         for part in (b"", b"POST", head, head + b"\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n{"):
@@ -83,7 +83,7 @@ def test_clients_that_vanish_at_any_point_do_no_harm(classifier):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_has_a_deadline(gated, stream):
-    with listening(gated, Limits(deadline=0.3)) as (address, service):
+    with listening(gated, RequestLimits(deadline=0.3)) as (address, service):
         answer = post(address, {"texts": TEXTS[:2], "stream": stream})
         problem = json.loads(answer.text.splitlines()[-1])
         assert problem["type"] == "urn:zicl:problem:overdue"
@@ -105,7 +105,7 @@ def test_equal_requests_are_computed_once_and_answers_are_kept(gated):
 
 
 def test_a_body_that_does_not_come_is_given_up(classifier, monkeypatch):
-    monkeypatch.setitem(Body.__init__.__kwdefaults__, "seconds", 0.2)
+    monkeypatch.setitem(RequestBody.__init__.__kwdefaults__, "seconds", 0.2)
     with listening(classifier) as (address, _):
         host, port = address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as found:

@@ -5,9 +5,9 @@ import pytest
 from tests.apps.serve.conftest import TEXTS, asked, same
 from zicl import Calibration, Retrieval, Scoring, ZICLClassifier
 from zicl.apps.serve import schema
-from zicl.apps.serve.configurations import Configuration, Configurations
+from zicl.apps.serve.configurations import ClassifierCache, RequestedSettings
 from zicl.apps.serve.engine import Engine
-from zicl.apps.serve.limits import Limits
+from zicl.apps.serve.limits import RequestLimits
 from zicl.apps.serve.problems import RefusedError, refusal
 from zicl.exceptions import LabelError, PromptError, ServerError, TokenizationError
 from zicl.prompt.labels import Label, Labels
@@ -17,7 +17,7 @@ PAPER = {"terrible": ("bad",), "great": ("good",)}
 
 @pytest.mark.parametrize("named", [True, False])
 def test_the_servers_own_settings_sent_along_are_the_servers_own(classifier, named):
-    engine = Engine(classifier, Limits())
+    engine = Engine(classifier, RequestLimits())
     own = engine.info.settings
     # The page knows the template's name, other clients its lines.
     [name] = [name for name, lines in engine.info.templates.items() if lines == own.template]
@@ -33,20 +33,20 @@ def test_the_servers_own_settings_sent_along_are_the_servers_own(classifier, nam
     (work,) = engine.classify(asked)
     assert engine.configurations.get(work.configuration) is engine.configurations.own
     # With other labels the template that was sent counts: the server's own was picked for its own labels.
-    other = engine.configurations.read(schema.Choice(labels=["dull", "lively"], template=own.template))
+    other = engine.configurations.read(schema.ClassifierChoice(labels=["dull", "lively"], template=own.template))
     assert other.template == tuple(own.template)
 
 
 def test_the_number_of_demonstrations_that_is_sent_counts(classifier, served_index, lm):
     # The server's own may be above what others may ask for.
-    (work,) = Engine(classifier, Limits(k=2)).classify(schema.ClassifyRequest(text="x", k=3))
-    assert work.configuration == Configuration()
+    (work,) = Engine(classifier, RequestLimits(k=2)).classify(schema.ClassifyRequest(text="x", k=3))
+    assert work.configuration == RequestedSettings()
     with pytest.raises(RefusedError):
-        Engine(classifier, Limits(k=2)).classify(schema.ClassifyRequest(text="x", k=4))
+        Engine(classifier, RequestLimits(k=2)).classify(schema.ClassifyRequest(text="x", k=4))
     alone = ZICLClassifier(served_index, ["terrible", "great"], lm, method="no-demos").fit()
-    found = Configurations(alone, served_index)
-    assert found.get(found.read(schema.Choice(method="z-icl", k=2))).settings.k == 2
-    assert found.get(found.read(schema.Choice(method="z-icl"))).settings.k == 16
+    found = ClassifierCache(alone, served_index)
+    assert found.get(found.read(schema.ClassifierChoice(method="z-icl", k=2))).settings.k == 2
+    assert found.get(found.read(schema.ClassifierChoice(method="z-icl"))).settings.k == 16
 
 
 def test_what_was_learned_from_texts_holds_for_the_servers_own_settings_alone(served_index, lm):
@@ -95,12 +95,12 @@ def test_what_the_encoder_compares_with_can_be_sent(client, served_index, lm):
 
 
 def test_only_what_is_wrong_with_a_configuration_itself_is_remembered(classifier, monkeypatch):
-    found, fails = Configurations(classifier, classifier.index), []
+    found, fails = ClassifierCache(classifier, classifier.index), []
     fit = ZICLClassifier.fit
     monkeypatch.setattr(ZICLClassifier, "fit", lambda self: fit(self) if not fails else _raise(fails.pop()))
     for failure in (ServerError("it does not answer"), LabelError("no such labels")):
         fails[:] = [failure]
-        wanted = Configuration(method="naive", seed=len(str(failure)))
+        wanted = RequestedSettings(method="naive", seed=len(str(failure)))
         with pytest.raises(type(failure)):
             found.get(wanted)
         if isinstance(failure, LabelError):
@@ -115,10 +115,10 @@ def _raise(error):
 
 
 def test_labels_that_tokens_cannot_spell_are_no_fault_of_a_text(classifier, monkeypatch):
-    found = Configurations(classifier, classifier.index)
+    found = ClassifierCache(classifier, classifier.index)
     monkeypatch.setattr(ZICLClassifier, "fit", lambda _: _raise(TokenizationError("the tokenizer of /home/x …")))
     with pytest.raises(PromptError, match="cannot spell these labels") as caught:
-        found.get(Configuration(seed=5))
+        found.get(RequestedSettings(seed=5))
     problem = refusal(caught.value).problem
     assert problem.field is None
     assert "/home" not in problem.model_dump_json()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.apps.serve.conftest import listening
-from zicl.apps.serve.connection import Connection
+from zicl.apps.serve.body import Connection
 
 BEGINNINGS = [b"", b"GET", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "]
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.apps.serve.conftest import listening
-from zicl.apps.serve.limits import Limits
+from zicl.apps.serve.limits import RequestLimits
 
 
 def no_mistake_of_the_server(ctx, response, case):
@@ -29,7 +29,7 @@ QUICK = settings(
 
 @pytest.fixture(scope="module")
 def address(classifier):
-    with listening(classifier, Limits(labels=8, k=8)) as (found, _):
+    with listening(classifier, RequestLimits(labels=8, k=8)) as (found, _):
         yield found
 
 

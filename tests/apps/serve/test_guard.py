@@ -1,7 +1,7 @@
 import pytest
 
 from tests.apps.serve.conftest import PAGE, asked
-from zicl.apps.serve.guard import Access
+from zicl.apps.serve.security import Access
 from zicl.exceptions import UsageError
 
 TOKEN = "not-a-secret-of-anyone"

@@ -1,10 +1,10 @@
 import pytest
 
 from tests.apps.serve.conftest import asked
-from zicl.apps.serve.limits import Limits
+from zicl.apps.serve.limits import RequestLimits
 from zicl.exceptions import UsageError
 
-SMALL = Limits(body=2000, texts=3, characters=50, labels=4, k=5, queue=8)
+SMALL = RequestLimits(body=2000, texts=3, characters=50, labels=4, k=5, queue=8)
 JSON = {"Content-Type": "application/json"}
 
 
@@ -67,6 +67,6 @@ def test_ten_thousand_labels_and_a_megabyte_of_text(client):
 
 def test_limits_that_cannot_be():
     with pytest.raises(UsageError, match="above 0"):
-        Limits(texts=0)
+        RequestLimits(texts=0)
     with pytest.raises(UsageError, match="only 10 may wait"):
-        Limits(texts=20, queue=10)
+        RequestLimits(texts=20, queue=10)

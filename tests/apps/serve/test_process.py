@@ -13,7 +13,8 @@ import pytest
 
 from tests.apps.serve.conftest import wait_until
 from tests.conftest import DOCUMENTS
-from zicl.corpus.builder import BuildOptions, build_corpus
+from zicl.corpus.builder import build_corpus
+from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import find_sources
 from zicl.retrieve.builder import build_index
 from zicl.retrieve.encoder import load_encoder

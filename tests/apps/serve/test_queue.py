@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zicl.apps.serve.cache import Cache
-from zicl.apps.serve.metrics import Metrics
-from zicl.apps.serve.queue import Queue, QueueFullError, StoppingError
+from zicl._util.cache import BoundedCache
+from zicl.apps.serve.queue import Queue, QueueFullError, ServerMetrics, StoppingError
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Worker:
 @asynccontextmanager
 async def running(worker, *, places=8, group=4, kept=100):
     with ThreadPoolExecutor(1) as executor:
-        queue = Queue(worker, executor, places=places, cache=Cache(kept), metrics=Metrics(), group=group)
+        queue = Queue(worker, executor, places=places, cache=BoundedCache(kept), metrics=ServerMetrics(), group=group)
         task = asyncio.create_task(queue.run())
         try:
             yield queue
@@ -209,7 +208,7 @@ def test_a_worker_that_breaks_is_told_to_all_who_wait():
 
     async def run():
         with ThreadPoolExecutor(1) as executor:
-            queue = Queue(broken, executor, places=4, cache=Cache(4), metrics=Metrics())
+            queue = Queue(broken, executor, places=4, cache=BoundedCache(4), metrics=ServerMetrics())
             task = asyncio.create_task(queue.run())
             found = await results(queue.admit(works("a", "b")))
             queue.stop()

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from zicl.apps.serve.guard import Access
-from zicl.apps.serve.run import address, listen
+from zicl.apps.serve.security import Access
+from zicl.apps.serve.server import address, listen
 from zicl.exceptions import SynonymError
 
 

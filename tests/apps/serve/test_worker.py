@@ -1,6 +1,6 @@
 from dataclasses import dataclass
 
-from zicl.apps.serve.worker import Begun, compute
+from zicl.apps.serve.jobs import PendingJob, compute
 
 
 @dataclass(frozen=True)
@@ -11,7 +11,7 @@ class Ask:
     def begin(self):
         if self.fails:
             raise ValueError("cannot begin")
-        return Begun(list, self.prompts)
+        return PendingJob(list, self.prompts)
 
 
 def score(prompts):

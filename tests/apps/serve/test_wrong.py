@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from zicl.apps.serve.invalid import invalid
 from zicl.apps.serve.schema import ClassifyRequest, RetrieveRequest, SynonymsRequest
+from zicl.apps.serve.validation_errors import invalid_request
 
 
 def problem(body, model=ClassifyRequest):
@@ -12,7 +12,7 @@ def problem(body, model=ClassifyRequest):
         model.model_validate(body)
     # As the framework has it: everything stands in the body.
     errors = [{**error, "loc": ("body", *error["loc"])} for error in raised.value.errors()]
-    return invalid(errors, model).problem
+    return invalid_request(errors, model).problem
 
 
 KEYS = "only the keys labels, template, method, inference, k, seed, text, texts, explain, stream"
@@ -77,7 +77,7 @@ def test_a_body_that_is_no_object(body, detail):
 
 def test_what_has_to_be_there():
     assert problem({}, RetrieveRequest).detail == "text: it is missing"
-    empty = invalid([{"type": "missing", "loc": ("body",), "input": None, "msg": ""}], ClassifyRequest).problem
+    empty = invalid_request([{"type": "missing", "loc": ("body",), "input": None, "msg": ""}], ClassifyRequest).problem
     assert empty.detail == "the body is empty, and no JSON object"
     both, neither = problem({"text": "a", "texts": ["b"]}), problem({})
     assert (both.detail, neither.detail) == ("text and texts were both given", "neither text nor texts was given")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from zicl.apps.suggest import signals
-from zicl.apps.suggest.signal import Bounds, Signal
+from zicl.apps.suggest.signals import Bounds, Signal
 
 SHARES = st.floats(0, 1)
 LEVELS = ["good", "look", "warn"]

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.conftest import DOCUMENTS, make_index
-from zicl.apps.suggest.passes import SEEDS
-from zicl.apps.suggest.run import draw, suggest
+from zicl.apps.suggest.run import SEEDS, draw, suggest
 from zicl.classifier import ZICLClassifier
 from zicl.config import Labelling, PromptSettings, Retrieval, Scoring
 from zicl.exceptions import ConfigError, TextError

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from zicl.lab.evaluate.context import World
+from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.experiment import Experiment
-from zicl.lab.evaluate.methods import METHODS
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
 
 _THINGS = ("soup", "train", "lamp", "film", "song", "bread", "phone", "guide")
 _WORDS = {"terrible": ("cold", "late", "dull", "broken"), "great": ("warm", "bright", "bold", "lovely")}
@@ -48,7 +48,7 @@ def experiment(tasks) -> Experiment:
 
 def make_experiment(tasks: Path, **changes) -> Experiment:
     # What is compared in z-icl+ is not a log-likelihood: it has a test of its own.
-    everything = [name for name in METHODS if name not in ("instruction", "z-icl+")]
+    everything = [name for name in EXPERIMENT_METHODS if name not in ("instruction", "z-icl+")]
     settings = {
         "tasks": ["Days"],
         "methods": everything,
@@ -62,5 +62,5 @@ def make_experiment(tasks: Path, **changes) -> Experiment:
 
 
 @pytest.fixture
-def world(experiment, lm, index) -> World:
-    return World(experiment, lm=lm, index=index)
+def world(experiment, lm, index) -> ExperimentContext:
+    return ExperimentContext(experiment, lm=lm, index=index)

@@ -6,17 +6,16 @@ import pytest
 
 from tests.lab.evaluate.conftest import examples, make_experiment
 from zicl.exceptions import ConfigError, TextError
-from zicl.lab.evaluate.context import World
-from zicl.lab.evaluate.count_tokens import TokenCounter
+from zicl.lab.evaluate.context import ExperimentContext
+from zicl.lab.evaluate.estimate import TokenCounter
 from zicl.lab.evaluate.experiment import Experiment
-from zicl.lab.evaluate.methods import METHODS, Method
-from zicl.lab.evaluate.plan import Cell
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS, ExperimentMethod
+from zicl.lab.evaluate.plan import PlanCell
 from zicl.lab.evaluate.run import Runner, evaluate
-from zicl.lab.evaluate.store import Results
+from zicl.lab.evaluate.store import ResultsFolder
 from zicl.lab.evaluate.verify import verify
-from zicl.lab.report.calibrate import calibrated
 from zicl.lab.report.collect import collect
-from zicl.lab.report.imbalance import resampled
+from zicl.lab.report.recalibrate import calibrate_results, resample_results
 
 _PHYSICAL = {"method": "physical", "k": 4}
 _SYNONYMS = {"words": "synonyms"}
@@ -35,12 +34,12 @@ BEYOND = {
 @pytest.fixture
 def beyond(tasks, lm, index):
     changes = {"methods": ["z-icl", *BEYOND], "define": BEYOND, "inferences": ["channel", "both"], "seeds": [100]}
-    return World(make_experiment(tasks, **changes), lm=lm, index=index)
+    return ExperimentContext(make_experiment(tasks, **changes), lm=lm, index=index)
 
 
 def test_every_raw_score_is_stored(beyond, tmp_path):
     evaluate(beyond, tmp_path / "r")
-    rows = Results.open(tmp_path / "r").table().to_pylist()
+    rows = ResultsFolder.open(tmp_path / "r").table().to_pylist()
     assert len(rows) == (2 * 8 + 1) * 10
     assert {row["inference"] for row in rows if row["method"] == "direct"} == {"direct"}
     for row in rows:
@@ -57,13 +56,13 @@ def test_every_raw_score_is_stored(beyond, tmp_path):
         terms = (2 if row["inference"] == "both" else 1) + (row["method"] == "opinion")
         assert (row["terms"] is None) == (probes > 0 and ways == 1)
         assert row["terms"] is None or len(row["terms"]) == terms
-    assert all(check.agrees for check in verify(beyond, Results.open(tmp_path / "r"), sample=30))
+    assert all(check.agrees for check in verify(beyond, ResultsFolder.open(tmp_path / "r"), sample=30))
 
 
 def test_the_preset_is_z_icl_and_the_encoders_opinion(tasks, lm, index, tmp_path):
     changes = {"methods": ["z-icl", "z-icl+"], "seeds": [100], "inferences": ["channel"]}
-    evaluate(World(make_experiment(tasks, **changes), lm=lm, index=index), tmp_path / "r")
-    rows = Results.open(tmp_path / "r").table().to_pylist()
+    evaluate(ExperimentContext(make_experiment(tasks, **changes), lm=lm, index=index), tmp_path / "r")
+    rows = ResultsFolder.open(tmp_path / "r").table().to_pylist()
     plain = {row["example"]: row for row in rows if row["method"] == "z-icl"}
     plus = [row for row in rows if row["method"] == "z-icl+"]
     assert len(plain) == len(plus) > 0
@@ -79,7 +78,7 @@ def test_a_second_run_computes_nothing_and_other_examples_make_other_clusters(be
     assert evaluate(beyond, tmp_path / "r").computed == 0
     fewer = make_experiment(tasks, methods=["shared"], define=BEYOND, seeds=[100], examples=6)
     with pytest.raises(ConfigError, match="clustered"):
-        evaluate(World(fewer, lm=lm, index=index), tmp_path / "r")
+        evaluate(ExperimentContext(fewer, lm=lm, index=index), tmp_path / "r")
 
 
 def test_tokens_are_counted_without_running_a_model(beyond, lm, monkeypatch):
@@ -89,7 +88,7 @@ def test_tokens_are_counted_without_running_a_model(beyond, lm, monkeypatch):
     for name in ("z-icl", "shared", "draws", "own"):
         beyond.lm = counter
         counter.tokens = 0
-        Runner(beyond).ensemble(Cell("Days", name, "task", "channel", 100)).run(texts)
+        Runner(beyond).ensemble(PlanCell("Days", name, "task", "channel", 100)).run(texts)
         counted[name] = counter.tokens
     fed = []
     original = lm.forward.body.forward
@@ -98,7 +97,7 @@ def test_tokens_are_counted_without_running_a_model(beyond, lm, monkeypatch):
     )
     lm.batch_size, before = 1, lm.batch_size
     beyond.lm = lm
-    Runner(beyond).ensemble(Cell("Days", "z-icl", "task", "channel", 100)).run(texts)
+    Runner(beyond).ensemble(PlanCell("Days", "z-icl", "task", "channel", 100)).run(texts)
     lm.batch_size = before
     assert sum(fed) == counted["z-icl"]
     assert counted["shared"] < counted["z-icl"] < counted["own"]
@@ -107,7 +106,7 @@ def test_tokens_are_counted_without_running_a_model(beyond, lm, monkeypatch):
 
 def test_tokens_are_counted_for_every_way_to_ask(beyond):
     runner = Runner(beyond)
-    asked = runner.prompts(Cell("Days", "draws", "task", "both", 100), beyond.examples["Days"][:2])
+    asked = runner.prompts(PlanCell("Days", "draws", "task", "both", 100), beyond.examples["Days"][:2])
     assert [len(prompts) for prompts in asked] == [2] * 6
 
 
@@ -120,7 +119,7 @@ def test_tokens_are_counted_for_every_way_to_ask(beyond):
 )
 def test_impossible_methods_are_refused(method, message):
     with pytest.raises(ValueError, match=message):
-        Method(**method)
+        ExperimentMethod(**method)
 
 
 def _world(tmp_path, lm, index, task, rows, **define):
@@ -130,7 +129,7 @@ def _world(tmp_path, lm, index, task, rows, **define):
         tasks=["T"], methods=["no-demos", *define], define=define, seeds=[1], corpus="given",
         task_file=str(tmp_path / "tasks.toml"),
     )  # fmt: skip
-    return World(experiment, lm=lm, index=index)
+    return ExperimentContext(experiment, lm=lm, index=index)
 
 
 def test_pairs(tmp_path, lm, index):
@@ -140,7 +139,7 @@ def test_pairs(tmp_path, lm, index):
     world = _world(tmp_path, lm, index, task, rows, paired={"retrieval": _PHYSICAL})
     evaluate(world, tmp_path / "r")
     assert evaluate(world, tmp_path / "r").computed == 0
-    found = Results.open(tmp_path / "r").table().to_pylist()
+    found = ResultsFolder.open(tmp_path / "r").table().to_pylist()
     assert len(found) == 2 * 2 * 6
     assert all(row["predicted"] in ("yes", "no") for row in found)
 
@@ -154,7 +153,7 @@ def test_options(tmp_path, lm, index, labelling):
     task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
     world = _world(tmp_path, lm, index, task, rows, chosen={"retrieval": _PHYSICAL, **labelling})
     evaluate(world, tmp_path / "r")
-    found = Results.open(tmp_path / "r").table().to_pylist()
+    found = ResultsFolder.open(tmp_path / "r").table().to_pylist()
     assert {row["predicted"] for row in found} <= {"1", "2", "3"}
     words = [word for row in found for word in row["demo_words"] + row["demo_labels"]]
     assert words
@@ -162,8 +161,8 @@ def test_options(tmp_path, lm, index, labelling):
     # The first option is another sentence for every text: what it gets on average says nothing.
     results = collect([tmp_path / "r"])
     assert results.tasks["T"].counted
-    assert not any(cell.kind.batch for cell in calibrated(results, every=True).cells.values())
-    assert resampled(results) == []
+    assert not any(cell.kind.batch for cell in calibrate_results(results, every=True).cells.values())
+    assert resample_results(results) == []
 
 
 @pytest.mark.parametrize(
@@ -192,7 +191,7 @@ def test_labels_of_options_may_be_named_otherwise(tmp_path, lm, index):
 def test_most_controls_cannot_compare_options_of_each_examples_own(tmp_path, lm, index):
     task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
     world = _world(tmp_path, lm, index, task, [{"id": "a", "text": "x", "label": "1", "choices": ["a", "b"]}])
-    world.methods["logistic"] = METHODS["logistic"]
+    world.methods["logistic"] = EXPERIMENT_METHODS["logistic"]
     with pytest.raises(ConfigError, match="options of their own, which logistic cannot compare"):
         world.check()
 
@@ -204,8 +203,8 @@ def test_the_cosine_to_options_is_that_to_each_examples_own(tmp_path, lm, index)
         {"id": "b", "text": "A pear fell.", "label": "1", "choices": ["A pear fell.", "The soup was cold.", "Snow."]},
     ]
     world = _world(tmp_path, lm, index, task, rows)
-    world.methods["cosine-words"] = METHODS["cosine-words"]
-    found = Runner(world).rows(Cell("T", "cosine-words", "task", "none", None), world.examples["T"])
+    world.methods["cosine-words"] = EXPERIMENT_METHODS["cosine-words"]
+    found = Runner(world).rows(PlanCell("T", "cosine-words", "task", "none", None), world.examples["T"])
     by_id = {row["example"]: row for row in found}
     assert [by_id["a"]["predicted"], by_id["b"]["predicted"]] == ["2", "1"]
     assert [len(by_id[name]["log_likelihoods"]) for name in "ab"] == [2, 3]

@@ -101,9 +101,9 @@ def test_options_go_over_the_file(tmp_path):
 
 
 def test_the_shards_of_a_plan_are_all_of_it_and_nothing_twice(world):
-    from zicl.lab.evaluate.plan import Shard
+    from zicl.lab.evaluate.plan import RunShard
 
     whole = list(batches(world.experiment, world.examples))
-    parts = [list(batches(world.experiment, world.examples, Shard(i, 3))) for i in (1, 2, 3)]
+    parts = [list(batches(world.experiment, world.examples, RunShard(i, 3))) for i in (1, 2, 3)]
     assert sorted(b.name for part in parts for b in part) == sorted(b.name for b in whole)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1

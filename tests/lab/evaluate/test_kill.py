@@ -20,12 +20,12 @@ import sys
 from pathlib import Path
 from tests.conftest import BagEncoder, tiny_lm
 from tests.lab.evaluate.conftest import make_experiment
-from zicl.evaluate.run import evaluate
-from zicl.evaluate.world import World
+from zicl.lab.evaluate.run import evaluate
+from zicl.lab.evaluate.context import ExperimentContext
 from zicl.retrieve.index import Index
 
 folder = Path(sys.argv[1])
-world = World(
+world = ExperimentContext(
     make_experiment(folder / "tasks.toml", methods=["majority", "no-demos", "naive", "z-icl", "icl-gold"]),
     lm=tiny_lm(),
     index=Index.open(folder / "raw.zicl", encoder=BagEncoder()),

@@ -11,18 +11,18 @@ from tests.lab.evaluate.conftest import make_experiment, write_task
 from tests.lab.evaluate.test_run import rows_of
 from zicl.config import Labelling, Retrieval
 from zicl.exceptions import ConfigError, PromptError
-from zicl.lab.evaluate.context import World
-from zicl.lab.evaluate.cost import estimate, forward_tokens
+from zicl.lab.evaluate.context import ExperimentContext
+from zicl.lab.evaluate.estimate import estimate, forward_tokens
 from zicl.lab.evaluate.manifest import manifest
-from zicl.lab.evaluate.methods import METHODS, Method
-from zicl.lab.evaluate.plan import Cell
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS, ExperimentMethod, stored_method
+from zicl.lab.evaluate.plan import PlanCell
 from zicl.lab.evaluate.run import Runner, evaluate
-from zicl.lab.evaluate.store import Results, check_same
+from zicl.lab.evaluate.store import ResultsFolder, check_same
 from zicl.lab.evaluate.verify import verify
 from zicl.lab.study.reuse import same_cells
 from zicl.retrieve.strategies.base import Query
 from zicl.retrieve.strategies.diverse import Diverse
-from zicl.score.identical import INPUT_ITSELF
+from zicl.score.pipeline import INPUT_ITSELF
 
 ICL = {"demos": "train", "labels": "gold", "retrieval": {"method": "random"}}
 NEAREST = {"retrieval": {"method": "nearest"}}
@@ -31,7 +31,7 @@ NEAREST = {"retrieval": {"method": "nearest"}}
 def rows(tasks, lm, index, folder, define, **changes):
     """All rows of methods defined here, by method."""
     settings = {"methods": list(define), "define": define, "inferences": ["channel"], **changes}
-    world = World(make_experiment(tasks, **settings), lm=lm, index=index)
+    world = ExperimentContext(make_experiment(tasks, **settings), lm=lm, index=index)
     evaluate(world, folder)
     found = {name: [] for name in define}
     for row in rows_of(folder):
@@ -39,26 +39,27 @@ def rows(tasks, lm, index, folder, define, **changes):
     return world, found
 
 
-def test_by_default_nothing_new_is_written_down(world):
-    written = json.dumps(manifest(world))
-    for option in ("order", "corpus_share", "without", "identical", "silenced"):
-        assert f'"{option}"' not in written
-    assert "seed" not in manifest(world)["cells"]["Days/z-icl/task/channel/13"]["method"]["labelling"]
-    assert Retrieval().model_dump().keys() == {"method", "k", "pool", "exclude_self", "include_fit_texts", "share"}
+def test_a_setting_that_a_stored_method_lacks_has_its_default(world):
+    stored = manifest(world)["cells"]["Days/z-icl/task/channel/13"]["method"]
+    older = {name: value for name, value in stored.items() if name not in ("corpus_share", "silenced")}
+    older["retrieval"] = {name: value for name, value in stored["retrieval"].items() if name != "order"}
+    assert stored_method(older) == stored_method(stored) == stored
+    assert stored_method({**older, "corpus_share": 0.5}) != stored_method(stored)
+    assert stored_method({"later": "unknown", **older}) != stored_method(stored)
 
 
 def test_what_is_set_is_written_down_and_read_again():
-    method = Method(retrieval=Retrieval(order="shuffled"), labelling=Labelling(seed=3), without=("imdb",))
+    method = ExperimentMethod(retrieval=Retrieval(order="shuffled"), labelling=Labelling(seed=3), without=("imdb",))
     written = json.loads(method.model_dump_json())
     assert written["retrieval"]["order"] == "shuffled"
-    assert Method(**written) == method
+    assert ExperimentMethod(**written) == method
 
 
 @pytest.mark.parametrize("before", [{}, {"order": "nearest-first"}])
 def test_another_option_of_a_cell_is_refused_also_against_rows_that_know_none(tasks, lm, index, before):
     def made(options):
         define = {"far": {"retrieval": {"method": "nearest", **options}}}
-        return manifest(World(make_experiment(tasks, methods=["far"], define=define), lm=lm, index=index))
+        return manifest(ExperimentContext(make_experiment(tasks, methods=["far"], define=define), lm=lm, index=index))
 
     check_same(made(before), made(before), "r")
     with pytest.raises(ConfigError, match="order was "):
@@ -68,7 +69,7 @@ def test_another_option_of_a_cell_is_refused_also_against_rows_that_know_none(ta
 def test_another_title_of_a_method_changes_no_row(tasks, lm, index):
     def made(title):
         define = {"far": {"title": title, **NEAREST}}
-        return manifest(World(make_experiment(tasks, methods=["far"], define=define), lm=lm, index=index))
+        return manifest(ExperimentContext(make_experiment(tasks, methods=["far"], define=define), lm=lm, index=index))
 
     check_same(made("Far away"), made("Far"), "r")
 
@@ -121,14 +122,14 @@ def test_the_input_stands_among_its_own_demonstrations(tasks, lm, index, tmp_pat
         others = [[name for n, name in enumerate(each["demos"]) if n != place] for each in (plain, row)]
         assert others[0] == others[1]
     assert len(places) > 1
-    assert all(item.agrees for item in verify(world, Results.open(tmp_path / "r"), sample=20))
+    assert all(item.agrees for item in verify(world, ResultsFolder.open(tmp_path / "r"), sample=20))
 
 
 def test_the_prompt_shows_the_input_twice_and_its_label(tasks, lm, index):
     define = {"same": {**ICL, "identical": "incorrect"}}
-    world = World(make_experiment(tasks, methods=["same"], define=define), lm=lm, index=index)
+    world = ExperimentContext(make_experiment(tasks, methods=["same"], define=define), lm=lm, index=index)
     examples = world.examples["Days"]
-    (prompts,) = Runner(world).prompts(Cell("Days", "same", "task", "channel", 100), examples)
+    (prompts,) = Runner(world).prompts(PlanCell("Days", "same", "task", "channel", 100), examples)
     for example, prompt in zip(examples, prompts, strict=True):
         other = "great" if example.label == "terrible" else "terrible"
         assert prompt.text(0).count(example.text) == 2
@@ -147,8 +148,9 @@ def test_a_prompt_without_room_for_the_input_is_an_error(tasks, lm, index):
     define = {"same": {**ICL, "identical": "correct"}}
     experiment = make_experiment(tasks, methods=["same"], define=define, prompt={"tokens_all_demos": 5})
     with pytest.raises(PromptError, match="no room"):
-        Runner(World(experiment, lm=lm, index=index)).prompts(
-            Cell("Days", "same", "task", "channel", 100), World(experiment, lm=lm, index=index).examples["Days"][:1]
+        Runner(ExperimentContext(experiment, lm=lm, index=index)).prompts(
+            PlanCell("Days", "same", "task", "channel", 100),
+            ExperimentContext(experiment, lm=lm, index=index).examples["Days"][:1],
         )
 
 
@@ -159,7 +161,7 @@ def test_inputs_alone_have_no_labels_and_need_no_seed(tasks, lm, index, tmp_path
     for row in found["inputs"]:
         assert row["seed"] is None
         assert row["demo_words"] == row["demo_labels"] == [""] * 4
-    (prompts,) = Runner(world).prompts(Cell("Days", "inputs", "task", "channel", None), world.examples["Days"][:1])
+    (prompts,) = Runner(world).prompts(PlanCell("Days", "inputs", "task", "channel", None), world.examples["Days"][:1])
     assert prompts[0].kept == 4
     assert prompts[0].prefix.text.count("Review: ") == 4
     assert "Sentiment" not in prompts[0].prefix.text
@@ -213,7 +215,7 @@ def test_a_pool_keeps_its_kind():
         ({"retrieval": {"k": 0, "order": "nearest-first"}}, "by nearness"),
         ({"labelling": {"words": "none", "balanced": True}}, "shows no labels"),
         ({"labelling": {"words": "none", "seed": 1}}, "shows no labels"),
-        ({"labelling": {"source": "self", "seed": 1}}, "not drawn"),
+        ({"labelling": {"source": "self", "seed": 1}}, "draws no labels"),
         ({**ICL, "labelling": {"words": "none"}}, "neither drawn nor shown"),
         ({"kind": "instruction", "silenced": [[0, 1]]}, "prompt's scoring"),
         ({"silenced": [[0, 1], [0, 1]]}, "each once"),
@@ -222,17 +224,17 @@ def test_a_pool_keeps_its_kind():
 )
 def test_nonsense_is_refused_before_anything_is_loaded(settings, message):
     with pytest.raises(ValidationError, match=message):
-        Method(**settings)
+        ExperimentMethod(**settings)
 
 
 def test_which_methods_draw_anything():
     fixed = {"labelling": {"words": "none"}}
-    assert not Method(**NEAREST, **fixed).seeded
-    assert not Method(**NEAREST, labelling={"seed": 4}).seeded
-    assert Method(retrieval={"method": "nearest", "order": "shuffled"}, **fixed).seeded
-    assert Method(**NEAREST, **fixed, corpus_share=0.5).seeded
-    assert Method(retrieval={"method": "diverse"}, **fixed).seeded
-    assert [name for name, method in METHODS.items() if method.seeded] == [
+    assert not ExperimentMethod(**NEAREST, **fixed).seeded
+    assert not ExperimentMethod(**NEAREST, labelling={"seed": 4}).seeded
+    assert ExperimentMethod(retrieval={"method": "nearest", "order": "shuffled"}, **fixed).seeded
+    assert ExperimentMethod(**NEAREST, **fixed, corpus_share=0.5).seeded
+    assert ExperimentMethod(retrieval={"method": "diverse"}, **fixed).seeded
+    assert [name for name, method in EXPERIMENT_METHODS.items() if method.seeded] == [
         "random-inputs", "naive", "z-icl", "z-icl+", "icl-gold", "icl-random", "nearest-icl-random", "logistic",
     ]  # fmt: skip
 
@@ -242,11 +244,11 @@ def test_fewer_training_examples_than_k_are_found_before_a_model_is_loaded(tmp_p
     monkeypatch.setattr("zicl.lm.load.load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
     tasks = write_task(tmp_path, train=6)
     with pytest.raises(ConfigError, match="the task Days has 6 training examples, and k = 7") as raised:
-        World(make_experiment(tasks, methods=["z-icl", method], k=7), index=index)
+        ExperimentContext(make_experiment(tasks, methods=["z-icl", method], k=7), index=index)
     assert "--train Days=FILE" in raised.value.hint
     assert "--k" in raised.value.hint
-    World(make_experiment(tasks, methods=["z-icl", method], k=6), index=index)
-    World(make_experiment(tasks, methods=["z-icl"], k=7), index=index)
+    ExperimentContext(make_experiment(tasks, methods=["z-icl", method], k=6), index=index)
+    ExperimentContext(make_experiment(tasks, methods=["z-icl"], k=7), index=index)
 
 
 def test_training_examples_with_the_same_text_count_once(tmp_path, index):
@@ -255,17 +257,17 @@ def test_training_examples_with_the_same_text_count_once(tmp_path, index):
     again = [json.dumps({**json.loads(row), "id": f"again {number}"}) for number, row in enumerate(rows)]
     (tmp_path / "train.jsonl").write_text("\n".join([*rows, *again]))
     with pytest.raises(ConfigError, match="8 training examples, 4 of them with texts of their own, and k = 5"):
-        World(make_experiment(tasks, methods=["icl-gold"], k=5), index=index)
+        ExperimentContext(make_experiment(tasks, methods=["icl-gold"], k=5), index=index)
 
 
 def test_a_dry_run_of_controls_loads_no_model(tasks, index, monkeypatch):
     monkeypatch.setattr("zicl.lm.load.load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
-    world = World(make_experiment(tasks, methods=["majority", "cosine-words"]), index=index)
+    world = ExperimentContext(make_experiment(tasks, methods=["majority", "cosine-words"]), index=index)
     assert estimate(Runner(world), set()).seconds == 0
 
 
 def test_a_model_that_reads_no_trees_is_fed_every_label_whole(world, monkeypatch):
-    cell = Cell("Days", "icl-gold", "task", "channel", 100)
+    cell = PlanCell("Days", "icl-gold", "task", "channel", 100)
     (prompts,) = Runner(world).prompts(cell, world.examples["Days"])
     each = sum(len(prompt.tokens(branch)) for prompt in prompts for branch in range(2)) / len(prompts)
     assert forward_tokens(prompts, 50, trees=False) == pytest.approx(50 * each, abs=1)

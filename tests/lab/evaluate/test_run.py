@@ -11,17 +11,16 @@ import torch
 from tests.conftest import tiny_lm
 from tests.lab.evaluate.conftest import make_experiment, write_task
 from zicl.exceptions import ConfigError, ZICLError
-from zicl.lab.evaluate.context import World
-from zicl.lab.evaluate.merge import merge
-from zicl.lab.evaluate.methods import METHODS
-from zicl.lab.evaluate.plan import Shard, batches, cells
+from zicl.lab.evaluate.context import ExperimentContext
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
+from zicl.lab.evaluate.plan import RunShard, batches, cells
 from zicl.lab.evaluate.run import Runner, evaluate
-from zicl.lab.evaluate.store import SCHEMA, Results
+from zicl.lab.evaluate.store import SCHEMA, ResultsFolder, merge
 from zicl.lab.evaluate.verify import verify
 
 
 def rows_of(folder):
-    return Results.open(folder).table().to_pylist()
+    return ResultsFolder.open(folder).table().to_pylist()
 
 
 def test_every_method_gives_every_row(world, tmp_path) -> None:
@@ -29,8 +28,8 @@ def test_every_method_gives_every_row(world, tmp_path) -> None:
     rows = rows_of(tmp_path / "r")
     assert summary.complete
     assert summary.computed == len(rows) == sum(len(b.examples) for b in batches(world.experiment, world.examples))
-    assert {row["method"] for row in rows} == set(METHODS) - {"instruction", "z-icl+"}
-    assert Results.open(tmp_path / "r").manifest["complete"]
+    assert {row["method"] for row in rows} == set(EXPERIMENT_METHODS) - {"instruction", "z-icl+"}
+    assert ResultsFolder.open(tmp_path / "r").manifest["complete"]
     for row in rows:
         scores, labels = row["log_likelihoods"], world.tasks["Days"].labels.names
         assert len(scores) == 2
@@ -76,10 +75,10 @@ def test_a_second_run_computes_nothing(world, tmp_path, monkeypatch) -> None:
 def test_more_examples_keep_the_rows_that_are_there(world, lm, index, tmp_path) -> None:
     task_file = world.experiment.task_file
     methods = ["majority", "no-demos", "z-icl", "logistic"]
-    few = World(make_experiment(task_file, examples=5, methods=methods), lm=lm, index=index)
+    few = ExperimentContext(make_experiment(task_file, examples=5, methods=methods), lm=lm, index=index)
     evaluate(few, tmp_path / "r")
     before = {(r["method"], r["inference"], r["seed"], r["example"]): r for r in rows_of(tmp_path / "r")}
-    more = World(make_experiment(task_file, examples=10, methods=methods), lm=lm, index=index)
+    more = ExperimentContext(make_experiment(task_file, examples=10, methods=methods), lm=lm, index=index)
     summary = evaluate(more, tmp_path / "r")
     after = {(r["method"], r["inference"], r["seed"], r["example"]): r for r in rows_of(tmp_path / "r")}
     assert summary.kept == len(before) < len(after)
@@ -95,8 +94,8 @@ def test_methods_with_other_needs_may_join_later(world, lm, index, tmp_path) -> 
     """No model, no corpus, no training examples needed at first: that is not another configuration."""
     task_file = world.experiment.task_file
     for methods in (["majority"], ["icl-gold", "majority"], ["z-icl"]):
-        evaluate(World(make_experiment(task_file, methods=methods), lm=lm, index=index), tmp_path / "r")
-    manifest = Results.open(tmp_path / "r").manifest
+        evaluate(ExperimentContext(make_experiment(task_file, methods=methods), lm=lm, index=index), tmp_path / "r")
+    manifest = ResultsFolder.open(tmp_path / "r").manifest
     assert {row["method"] for row in rows_of(tmp_path / "r")} == {"majority", "icl-gold", "z-icl"}
     assert manifest["fingerprint"]["lm"]["name"] == "tiny-llama"
     assert manifest["tasks"]["Days"]["train_hash"]
@@ -105,8 +104,8 @@ def test_methods_with_other_needs_may_join_later(world, lm, index, tmp_path) -> 
 def test_shards_make_the_whole(world, tmp_path) -> None:
     evaluate(world, tmp_path / "whole")
     for part in (1, 2, 3):
-        evaluate(world, tmp_path / f"part{part}", shard=Shard(part, 3))
-        assert not Results.open(tmp_path / f"part{part}").manifest["complete"]
+        evaluate(world, tmp_path / f"part{part}", shard=RunShard(part, 3))
+        assert not ResultsFolder.open(tmp_path / f"part{part}").manifest["complete"]
     merged = merge([tmp_path / f"part{part}" for part in (1, 2, 3)], tmp_path / "merged")
     assert merged.manifest["complete"]
     assert rows_of(tmp_path / "merged") == rows_of(tmp_path / "whole")
@@ -116,7 +115,7 @@ def test_shards_make_the_whole(world, tmp_path) -> None:
 def test_rows_that_contradict_each_other_are_not_merged(world, tmp_path) -> None:
     evaluate(world, tmp_path / "a")
     evaluate(world, tmp_path / "b")
-    results = Results.open(tmp_path / "b")
+    results = ResultsFolder.open(tmp_path / "b")
     path = next((tmp_path / "b" / "rows").glob("*z-icl*.0000.parquet"))
     changed = [{**row, "log_likelihoods": [0.0, 1.0]} for row in _read(path)]
     results.write(path.stem, changed)
@@ -132,14 +131,14 @@ def _read(path):
 
 def test_another_fingerprint_is_refused(world, index, tmp_path) -> None:
     evaluate(world, tmp_path / "r")
-    other = World(world.experiment, lm=tiny_lm("gpt2"), index=index)
+    other = ExperimentContext(world.experiment, lm=tiny_lm("gpt2"), index=index)
     with pytest.raises(ConfigError, match=r"another configuration: lm identity was tiny-llama, is tiny-gpt2"):
         evaluate(other, tmp_path / "r")
 
 
 def test_another_configuration_of_a_cell_is_refused(world, lm, index, tmp_path) -> None:
     evaluate(world, tmp_path / "r")
-    other = World(make_experiment(world.experiment.task_file, k=3), lm=lm, index=index)
+    other = ExperimentContext(make_experiment(world.experiment.task_file, k=3), lm=lm, index=index)
     with pytest.raises(ConfigError, match="k was 4, is 3"):
         evaluate(other, tmp_path / "r")
 
@@ -149,27 +148,27 @@ def test_another_seed_under_another_configuration_is_refused(world, lm, index, t
     other = make_experiment(world.experiment.task_file, k=3, seeds=[7])
     assert not set(other.seeds) & set(world.experiment.seeds)
     with pytest.raises(ConfigError, match="k was 4, is 3"):
-        evaluate(World(other, lm=lm, index=index), tmp_path / "r")
+        evaluate(ExperimentContext(other, lm=lm, index=index), tmp_path / "r")
     more = make_experiment(world.experiment.task_file, seeds=[7])
-    assert evaluate(World(more, lm=lm, index=index), tmp_path / "r").computed
+    assert evaluate(ExperimentContext(more, lm=lm, index=index), tmp_path / "r").computed
 
 
 def test_what_a_failed_run_only_planned_binds_nobody(world, lm, index, tmp_path) -> None:
     folder, tasks = tmp_path / "r", world.experiment.task_file
     impossible = make_experiment(tasks, methods=["z-icl"], k=400)
     with pytest.raises(ZICLError, match="of k = 400"):
-        evaluate(World(impossible, lm=lm, index=index), folder)
+        evaluate(ExperimentContext(impossible, lm=lm, index=index), folder)
     first = make_experiment(tasks, methods=["no-demos", "naive"], seeds=[13])
     # What was planned is still missing.
-    assert not evaluate(World(first, lm=lm, index=index), folder).complete
+    assert not evaluate(ExperimentContext(first, lm=lm, index=index), folder).complete
     with pytest.raises(ZICLError, match="of k = 400"):
-        evaluate(World(impossible, lm=lm, index=index), folder)
+        evaluate(ExperimentContext(impossible, lm=lm, index=index), folder)
     possible = make_experiment(tasks, methods=["z-icl"], k=3)
-    assert evaluate(World(possible, lm=lm, index=index), folder).complete
+    assert evaluate(ExperimentContext(possible, lm=lm, index=index), folder).complete
     assert {row["method"] for row in rows_of(folder)} == {"no-demos", "naive", "z-icl"}
     other = make_experiment(tasks, methods=["naive"], seeds=[7], k=3)
     with pytest.raises(ConfigError, match="k was 4, is 3"):
-        evaluate(World(other, lm=lm, index=index), folder)
+        evaluate(ExperimentContext(other, lm=lm, index=index), folder)
 
 
 def test_other_data_is_refused(world, lm, index, tmp_path) -> None:
@@ -177,7 +176,7 @@ def test_other_data_is_refused(world, lm, index, tmp_path) -> None:
     (tmp_path / "other").mkdir()
     task_file = write_task(tmp_path / "other", test=12)
     with pytest.raises(ConfigError, match="hash was"):
-        evaluate(World(make_experiment(task_file), lm=lm, index=index), tmp_path / "r")
+        evaluate(ExperimentContext(make_experiment(task_file), lm=lm, index=index), tmp_path / "r")
 
 
 def test_batch_size_and_threads_change_next_to_nothing(world, index, tmp_path) -> None:
@@ -185,7 +184,7 @@ def test_batch_size_and_threads_change_next_to_nothing(world, index, tmp_path) -
     for size, threads in ((1, 1), (8, 1), (8, 2)):
         torch.set_num_threads(threads)
         folder = tmp_path / f"{size}-{threads}"
-        evaluate(World(world.experiment, lm=tiny_lm(batch_size=size), index=index), folder)
+        evaluate(ExperimentContext(world.experiment, lm=tiny_lm(batch_size=size), index=index), folder)
         found[size, threads] = rows_of(folder)
     first = found.pop((1, 1))
     for rows in found.values():
@@ -200,7 +199,7 @@ def test_batch_size_and_threads_change_next_to_nothing(world, index, tmp_path) -
 
 def test_verify_finds_what_was_changed(world, tmp_path) -> None:
     evaluate(world, tmp_path / "r")
-    results = Results.open(tmp_path / "r")
+    results = ResultsFolder.open(tmp_path / "r")
     assert all(item.agrees for item in verify(world, results, sample=30))
     path = next((tmp_path / "r" / "rows").glob("*z-icl*.0000.parquet"))
     results.write(
@@ -219,15 +218,18 @@ def test_what_a_manifest_only_tells_may_change(world, lm, index, tmp_path) -> No
     task_file = world.experiment.task_file
     for covered in (True, False):
         told = {"covered": {"Days": covered}, "notes": {"Days": f"covered: {covered}"}}
-        evaluate(World(make_experiment(task_file, methods=["no-demos"], **told), lm=lm, index=index), tmp_path / "r")
-    assert Results.open(tmp_path / "r").manifest["tasks"]["Days"]["covered"] is False
+        evaluate(
+            ExperimentContext(make_experiment(task_file, methods=["no-demos"], **told), lm=lm, index=index),
+            tmp_path / "r",
+        )
+    assert ResultsFolder.open(tmp_path / "r").manifest["tasks"]["Days"]["covered"] is False
 
 
 def test_what_cannot_be_written_is_found_before_the_first_row(tasks, lm, index, tmp_path) -> None:
     define = {"far": {"demos": "train", "retrieval": {"method": "random", "k": 99}}}
     experiment = make_experiment(tasks, methods=["majority", "no-demos", "far"], define=define)
     with pytest.raises(ZICLError, match="99"):
-        evaluate(World(experiment, lm=lm, index=index), tmp_path / "r")
+        evaluate(ExperimentContext(experiment, lm=lm, index=index), tmp_path / "r")
     assert not (tmp_path / "r" / "rows").exists()
 
 
@@ -240,4 +242,4 @@ def test_seed_free_cells_come_first_and_run_once(experiment) -> None:
 
 def test_the_manifest_names_no_path(world, tmp_path) -> None:
     evaluate(world, tmp_path / "r")
-    assert str(tmp_path) not in json.dumps(Results.open(tmp_path / "r").manifest)
+    assert str(tmp_path) not in json.dumps(ResultsFolder.open(tmp_path / "r").manifest)

@@ -7,10 +7,10 @@ import pytest
 from tests.conftest import tiny_lm
 from tests.lab.evaluate.conftest import make_experiment
 from tests.lab.evaluate.test_run import rows_of
-from zicl.lab.evaluate.context import World
-from zicl.lab.evaluate.plan import Shard, batches, by_prompts
+from zicl.lab.evaluate.context import ExperimentContext
+from zicl.lab.evaluate.plan import RunShard, batches, by_prompts
 from zicl.lab.evaluate.run import evaluate
-from zicl.lm.heads import layout
+from zicl.lm.heads import head_layout
 
 NEAREST = {"retrieval": {"method": "nearest"}}
 DEFINED = {
@@ -25,7 +25,7 @@ DEFINED = {
 def made(tasks, index, names, **changes):
     define = {name: DEFINED[name] for name in names}
     settings = {"methods": names, "define": define, "inferences": ["channel", "direct"], **changes}
-    return World(make_experiment(tasks, **settings), lm=tiny_lm(), index=index)
+    return ExperimentContext(make_experiment(tasks, **settings), lm=tiny_lm(), index=index)
 
 
 def test_rows_are_those_of_each_method_run_by_itself(tasks, index, tmp_path):
@@ -41,7 +41,7 @@ def test_rows_are_those_of_each_method_run_by_itself(tasks, index, tmp_path):
 def test_a_shard_at_a_time_gives_the_same_rows(tasks, index, tmp_path):
     world = made(tasks, index, list(DEFINED))
     evaluate(world, tmp_path / "whole")
-    evaluate(world, tmp_path / "parts", shard=Shard(2, 3))
+    evaluate(world, tmp_path / "parts", shard=RunShard(2, 3))
     evaluate(world, tmp_path / "parts")
     assert rows_of(tmp_path / "parts") == rows_of(tmp_path / "whole")
 
@@ -71,8 +71,8 @@ def test_without_silenced_heads_the_order_is_the_plans(tasks, index):
 @pytest.mark.parametrize(("names", "lowest"), [(["near", "near-silent-1"], 2), (list(DEFINED), 1)])
 def test_layers_below_all_silenced_heads_run_once(tasks, index, tmp_path, names, lowest):
     world = made(tasks, index, names, seeds=[100])
-    runs = [0] * layout(world.lm).layers
-    for number, projection in enumerate(layout(world.lm).projections):
+    runs = [0] * head_layout(world.lm).layers
+    for number, projection in enumerate(head_layout(world.lm).projections):
         projection.register_forward_hook(lambda *_, own=number: runs.__setitem__(own, runs[own] + 1))
     evaluate(world, tmp_path / "r")
     groups = len({name.partition("-")[0] for name in names})
@@ -84,7 +84,7 @@ def test_layers_below_all_silenced_heads_run_once(tasks, index, tmp_path, names,
 def test_a_head_in_the_lowest_layer_leaves_nothing_to_share(tasks, index, tmp_path):
     define = {"near": NEAREST, "low": {**NEAREST, "silenced": [[0, 0]]}}
     experiment = make_experiment(tasks, methods=list(define), define=define, inferences=["channel"])
-    assert evaluate(World(experiment, lm=tiny_lm(), index=index), tmp_path / "r").complete
+    assert evaluate(ExperimentContext(experiment, lm=tiny_lm(), index=index), tmp_path / "r").complete
 
 
 def test_synonyms_are_found_once_a_task_and_by_the_whole_model(tasks, index, tmp_path, monkeypatch):
@@ -92,11 +92,11 @@ def test_synonyms_are_found_once_a_task_and_by_the_whole_model(tasks, index, tmp
     words = {**NEAREST, "labelling": {"words": "synonyms"}}
     define = {"near": words, "near-silent": {**words, "silenced": [[0, 0], [1, 1]]}}
     experiment = make_experiment(tasks, methods=list(define), define=define, inferences=["channel"])
-    world, asked = World(experiment, lm=tiny_lm(), index=index), []
+    world, asked = ExperimentContext(experiment, lm=tiny_lm(), index=index), []
 
     def found(labels, **_):
         if not all(label.synonyms for label in labels):
-            asked.append(any(projection._forward_pre_hooks for projection in layout(world.lm).projections))
+            asked.append(any(projection._forward_pre_hooks for projection in head_layout(world.lm).projections))
         return labels.with_synonyms({"terrible": ["bad"], "great": ["good"]})
 
     monkeypatch.setattr("zicl.score.factory.complete_synonyms", found)

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from zicl.cli.tasks import tasks
+from zicl.cli.evaluate import tasks
 from zicl.exceptions import ConfigError, UnknownNameError
 from zicl.lab.evaluate.tasks import Task, get_task, read_tasks
 from zicl.prompt.synonyms import paper_table

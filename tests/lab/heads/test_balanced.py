@@ -10,7 +10,7 @@ from tests.conftest import BagEncoder
 from zicl.exceptions import RetrievalError
 from zicl.lab.evaluate.examples import Example
 from zicl.lab.evaluate.training import TrainingIndex
-from zicl.lab.heads.balanced import NearestOfEach
+from zicl.lab.heads.find import NearestPerLabel
 from zicl.retrieve.strategies.base import Query
 from zicl.retrieve.strategies.nearest import Nearest
 
@@ -25,7 +25,7 @@ def training(labels):
 def test_as_many_of_each_label_and_the_nearest_of_each(more, each):
     labels = ["a", "b", "c"] * each + more
     index, query = training(labels), Query("soup of a")
-    found = NearestOfEach(tuple(labels)).retrieve(index, query, 3 * each)
+    found = NearestPerLabel(tuple(labels)).retrieve(index, query, 3 * each)
     assert Counter(labels[item.row] for item in found) == {"a": each, "b": each, "c": each}
     assert [item.similarity for item in found] == sorted((item.similarity for item in found), reverse=True)
     every = Nearest().retrieve(index, query, len(labels))
@@ -36,4 +36,4 @@ def test_as_many_of_each_label_and_the_nearest_of_each(more, each):
 
 def test_a_label_with_too_few_examples_is_named():
     with pytest.raises(RetrievalError, match="of 'b' there are 1 examples"):
-        NearestOfEach(("a", "a", "a", "b")).retrieve(training(["a", "a", "a", "b"]), Query("soup"), 4)
+        NearestPerLabel(("a", "a", "a", "b")).retrieve(training(["a", "a", "a", "b"]), Query("soup"), 4)

@@ -8,13 +8,10 @@ from tests.lab.heads.copier import COPIER, INPUTS, LABELS, LAST_LABEL, READER, c
 from zicl.config import Scoring
 from zicl.lab.evaluate.examples import Example
 from zicl.lab.evaluate.training import TrainingIndex
-from zicl.lab.heads.balanced import balanced
-from zicl.lab.heads.control import random_like
-from zicl.lab.heads.find import find_heads
-from zicl.lab.heads.mark import mark
-from zicl.lm.heads import silenced
-from zicl.prompt.builder import Demonstration, PromptBuilder
-from zicl.prompt.labelers import GoldLabels, original
+from zicl.lab.heads.find import balanced_pipeline, find_heads, mark_labels, random_like
+from zicl.lm.heads import silence_heads
+from zicl.prompt.builder import LabelledText, PromptBuilder
+from zicl.prompt.labelers import GoldLabels, original_words
 from zicl.prompt.labels import Labels
 from zicl.prompt.template import get_template
 from zicl.retrieve.strategies.nearest import Nearest
@@ -46,9 +43,9 @@ def pipeline(lm, builder):
         k=12,
         index=TrainingIndex("fruit", examples, encoder, lambda text: encoder.encode([text])[0]),
         retriever=Nearest(exclude_self=False),
-        labeler=GoldLabels(original(labels), answers),
+        labeler=GoldLabels(original_words(labels), answers),
     )
-    return balanced(nearest, answers, exclude_self=False)
+    return balanced_pipeline(nearest, answers, exclude_self=False)
 
 
 def answers(lm, builder):
@@ -59,8 +56,8 @@ def answers(lm, builder):
         place = int(draw.integers(8))
         around = [LABELS[int(n)] for n in draw.integers(2, size=7)]
         for label in LABELS:
-            shown = [Demonstration(*each) for each in zip(others, around, strict=True)]
-            shown.insert(place, Demonstration(word, label))
+            shown = [LabelledText(*each) for each in zip(others, around, strict=True)]
+            shown.insert(place, LabelledText(word, label))
             asked.append(builder.build(word, shown, LABELS))
     return [LABELS[int(np.argmax([row.sum() for row in scores]))] for scores in lm.score(asked)]
 
@@ -72,7 +69,7 @@ def test_the_model_is_scored_as_trees_and_copies_the_identical_demonstration(lm,
 
 def test_the_finder_ranks_the_copying_head_first(lm, pipeline):
     examples = pipeline.index.examples
-    prompts = [mark(pipeline.prepare(each.text), pipeline.builder, each.label) for each in examples]
+    prompts = [mark_labels(pipeline.prepare(each.text), pipeline.builder, each.label) for each in examples]
     scores = find_heads(lm, prompts, task="fruit")
     assert scores.top(1) == (COPIER,)
     assert scores[COPIER] > 0.99
@@ -82,22 +79,22 @@ def test_the_finder_ranks_the_copying_head_first(lm, pipeline):
 
 
 def test_without_the_copying_head_the_shown_label_plays_no_part(lm, builder):
-    with silenced(lm, [COPIER]):
+    with silence_heads(lm, [COPIER]):
         assert answers(lm, builder) == [LABELS[0]] * (2 * len(INPUTS))
     assert answers(lm, builder) == list(LABELS) * len(INPUTS)
 
 
 def test_without_other_heads_it_still_copies(lm, builder):
     for drawn in random_like([COPIER], (2, 4), draws=5):
-        with silenced(lm, drawn):
+        with silence_heads(lm, drawn):
             assert answers(lm, builder) == list(LABELS) * len(INPUTS)
-    with silenced(lm, [LAST_LABEL]):
+    with silence_heads(lm, [LAST_LABEL]):
         assert answers(lm, builder) == list(LABELS) * len(INPUTS)
 
 
 def test_the_copying_head_is_blind_without_the_head_that_reads_inputs(lm, builder, pipeline):
-    with silenced(lm, [READER]):
+    with silence_heads(lm, [READER]):
         assert answers(lm, builder) != list(LABELS) * len(INPUTS)
         examples = pipeline.index.examples
-        prompts = [mark(pipeline.prepare(each.text), pipeline.builder, each.label) for each in examples]
+        prompts = [mark_labels(pipeline.prepare(each.text), pipeline.builder, each.label) for each in examples]
         assert find_heads(lm, prompts)[COPIER] < 0.2

@@ -5,8 +5,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from zicl.lab.heads.figure import draw_map, make_map
-from zicl.lab.heads.scores import HeadScores
+from zicl.lab.heads.scores import HeadScores, draw_head_map, make_map
 
 
 @pytest.fixture
@@ -18,9 +17,9 @@ def scores():
 
 
 def test_both_formats_and_the_same_to_the_byte(scores, tmp_path):
-    written = draw_map(scores, tmp_path / "new" / "heads-1.7b")
+    written = draw_head_map(scores, tmp_path / "new" / "heads-1.7b")
     assert [path.name for path in written] == ["heads-1.7b.svg", "heads-1.7b.png"]
-    again = draw_map(scores, tmp_path / "again" / "heads-1.7b")
+    again = draw_head_map(scores, tmp_path / "again" / "heads-1.7b")
     for one, other in zip(written, again, strict=True):
         assert one.read_bytes() == other.read_bytes()
     assert ET.parse(written[0]).getroot().tag.endswith("svg")
@@ -48,4 +47,4 @@ def test_greys_grow_darker_with_the_score(scores):
 
 def test_a_model_in_which_no_head_looks(tmp_path):
     flat = HeadScores(model="m", identity="i", task="", prompts=1, scores=((0.0, 0.0),))
-    assert len(draw_map(flat, tmp_path / "flat")) == 2
+    assert len(draw_head_map(flat, tmp_path / "flat")) == 2

@@ -9,12 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zicl.exceptions import ConfigError, ModelError, StorageError
-from zicl.lab.heads.control import random_like
-from zicl.lab.heads.find import find_heads
-from zicl.lab.heads.mark import Marked
+from zicl.lab.heads.find import MarkedPrompt, find_heads, random_like
 from zicl.lab.heads.scores import HeadScores
-from zicl.lm.attention_weights import attended
-from zicl.lm.heads import Head
+from zicl.lm.heads import Head, last_token_attention
 
 
 def some_scores(rows, **more):
@@ -25,7 +22,9 @@ def some_scores(rows, **more):
 def prompts():
     draw = np.random.default_rng(2)
     tokens = [tuple(draw.integers(2, 400, n).tolist()) for n in (30, 50, 90)]
-    return [Marked(each, (4, 9, 20), ("a", "b", "c"), answer, 3) for each, answer in zip(tokens, "aba", strict=True)]
+    return [
+        MarkedPrompt(each, (4, 9, 20), ("a", "b", "c"), answer, 3) for each, answer in zip(tokens, "aba", strict=True)
+    ]
 
 
 def test_the_score_is_the_mean_over_prompts_of_attention_for_less_attention_against(lm, prompts):
@@ -36,7 +35,7 @@ def test_the_score_is_the_mean_over_prompts_of_attention_for_less_attention_agai
     for layer, head in [(0, 0), (2, 3)]:
         each = []
         for prompt in prompts:
-            row = attended(lm, prompt.tokens)[layer, head].astype(float)
+            row = last_token_attention(lm, prompt.tokens)[layer, head].astype(float)
             weight = {key: row[key] for key in prompt.keys}
             same = {"a": 4, "b": 9}[prompt.answer]
             each.append(weight.pop(same) - sum(weight.values()) / 2)

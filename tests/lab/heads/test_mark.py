@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from tests.conftest import byte_tokenizer
 from zicl.corpus.store import Sentence
 from zicl.exceptions import ConfigError, LabelError, PromptError
-from zicl.lab.heads.mark import Marked, first_token_behind, mark
+from zicl.lab.heads.find import MarkedPrompt, first_token_behind, mark_labels
 from zicl.lm.tokenizer import PlainTokenizer
-from zicl.prompt.builder import Demonstration, Limits, PromptBuilder
+from zicl.prompt.builder import LabelledText, PromptBuilder, TokenLimits
 from zicl.prompt.labels import Labels
 from zicl.prompt.template import Template, get_template
-from zicl.score.results import Prepared, Shown
+from zicl.score.results import Demonstration, PreparedInput
 
 TINY = PlainTokenizer(byte_tokenizer(), "tiny")
 LABELS = Labels.of(["great", "terrible", "so-so"])
@@ -25,13 +25,13 @@ TEMPLATES = [
 
 
 def prepared(builder, text, shown):
-    demos = [Demonstration(sentence, LABELS[label].words) for sentence, label in shown]
+    demos = [LabelledText(sentence, LABELS[label].words) for sentence, label in shown]
     prompt = builder.build(text, demos, LABELS.words)
     rows = [
-        Shown(Sentence(n, d.text, n, 0, "d", "s"), None, None, label, d.words, kept=n >= prompt.dropped)
+        Demonstration(Sentence(n, d.text, n, 0, "d", "s"), None, None, label, d.words, kept=n >= prompt.dropped)
         for n, (d, (_, label)) in enumerate(zip(demos, shown, strict=True))
     ]
-    return Prepared(text, tuple(rows), prompt, LABELS, builder.inference)
+    return PreparedInput(text, tuple(rows), prompt, LABELS, builder.inference)
 
 
 sentences = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=80).map(str.strip).filter(bool)
@@ -48,9 +48,9 @@ tricky = st.sampled_from(["great", "\ngreat\n\n\n", "Sentiment: great", "(terrib
     answer=st.sampled_from(LABELS.names),
 )
 def test_each_key_is_where_its_label_begins(text, shown, template, per_demo, all_demos, bos, answer):
-    builder = PromptBuilder(TINY, template, "direct", Limits(per_demo, all_demos, 30), bos=bos)
+    builder = PromptBuilder(TINY, template, "direct", TokenLimits(per_demo, all_demos, 30), bos=bos)
     ready = prepared(builder, text, shown)
-    marked = mark(ready, builder, answer)
+    marked = mark_labels(ready, builder, answer)
     kept = [demo for demo in ready.demos if demo.kept]
     assert marked.shown == tuple(demo.label for demo in kept)
     assert list(marked.keys) == sorted(set(marked.keys))
@@ -81,7 +81,7 @@ def test_a_space_is_a_part_of_the_label_or_not():
 
 
 def test_the_weights_of_two_classes():
-    marked = Marked((1, 2, 3, 4), (0, 1, 2), ("a", "b", "a"), "a", 2)
+    marked = MarkedPrompt((1, 2, 3, 4), (0, 1, 2), ("a", "b", "a"), "a", 2)
     assert marked.weights.tolist() == [1, -1, 1]
 
 
@@ -89,8 +89,8 @@ def test_prompts_that_have_no_answer_to_look_for():
     direct, channel = (PromptBuilder(TINY, get_template("review"), kind) for kind in ("direct", "channel"))
     shown = [("A lamp.", "great")]
     with pytest.raises(ConfigError, match="direct prompts"):
-        mark(prepared(channel, "In.", shown), channel, "great")
+        mark_labels(prepared(channel, "In.", shown), channel, "great")
     with pytest.raises(LabelError, match="no label 'good'"):
-        mark(prepared(direct, "In.", shown), direct, "good")
+        mark_labels(prepared(direct, "In.", shown), direct, "good")
     with pytest.raises(PromptError, match="shows no label"):
-        mark(prepared(direct, "In.", []), direct, "great")
+        mark_labels(prepared(direct, "In.", []), direct, "great")

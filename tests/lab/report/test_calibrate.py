@@ -8,9 +8,9 @@ from hypothesis.extra.numpy import arrays
 
 from tests.lab.report.folder import row, write_folder
 from zicl.lab.report.build import make_report
-from zicl.lab.report.calibrate import batch_scores, calibrated
 from zicl.lab.report.collect import collect
-from zicl.score.calibration import joined, log_prior, log_softmax
+from zicl.lab.report.recalibrate import batch_scores, calibrate_results
+from zicl.score.calibration import join_terms, log_prior, log_softmax
 
 batches = st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(2, 5)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.floats(-30, 30))
@@ -20,7 +20,7 @@ batches = st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(2, 5)).fl
 @given(batches)
 def test_each_term_is_less_its_own_prior(terms):
     by_hand = np.stack([values - log_prior(values) for values in terms])
-    expected = [joined(by_hand[:, number]) for number in range(terms.shape[1])]
+    expected = [join_terms(by_hand[:, number]) for number in range(terms.shape[1])]
     np.testing.assert_allclose(batch_scores(terms), expected)
 
 
@@ -36,7 +36,7 @@ def test_a_batch_of_two_labels_with_all_its_mirror_images_keeps_its_predictions(
     """Every row together with its mirror: both labels are equally frequent, so there is nothing to take off."""
     two = terms[:, :, :2]
     both = np.concatenate([two, two[:, :, ::-1]], axis=1)
-    before, after = joined(both), batch_scores(both)
+    before, after = join_terms(both), batch_scores(both)
     clear = np.abs(before[:, 0] - before[:, 1]) > 1e-6
     np.testing.assert_array_equal(after.argmax(axis=1)[clear], before.argmax(axis=1)[clear])
 
@@ -45,7 +45,7 @@ def test_a_batch_of_two_labels_with_all_its_mirror_images_keeps_its_predictions(
 def test_so_does_one_of_several_labels_with_all_its_rotations(terms):
     labels = terms.shape[2]
     every = np.concatenate([np.roll(terms, turn, axis=2) for turn in range(labels)], axis=1)
-    before, after = log_softmax(joined(every)), log_softmax(batch_scores(every))
+    before, after = log_softmax(join_terms(every)), log_softmax(batch_scores(every))
     np.testing.assert_allclose(after, before, atol=1e-6)
 
 
@@ -73,7 +73,7 @@ def accuracies(results):
 def test_methods_that_ask_for_it_are_always_calibrated(folder):
     raw = collect([folder])
     assert set(accuracies(raw).values()) == {50}
-    assert accuracies(calibrated(raw)) == {"naive": 50, "naive-batch": 100, "majority": 50, "cosine-words": 50}
+    assert accuracies(calibrate_results(raw)) == {"naive": 50, "naive-batch": 100, "majority": 50, "cosine-words": 50}
 
 
 def test_with_the_option_every_prompt_is_and_nothing_else(folder):

@@ -8,18 +8,18 @@ from sklearn.metrics import f1_score
 
 from tests.lab.report.folder import make_rows, row, write_folder
 from zicl.exceptions import StorageError, UsageError
-from zicl.lab.evaluate.store import KEY, Results
-from zicl.lab.report.cells import Key, macro_f1, mean_and_deviation
+from zicl.lab.evaluate.store import KEY, ResultsFolder
+from zicl.lab.report.cells import CellKey, macro_f1, mean_and_deviation
 from zicl.lab.report.collect import collect
 
 
 def key(method, task="CR", inference="channel", template="task", model="tiny"):
-    return Key(model, template, inference, method, task)
+    return CellKey(model, template, inference, method, task)
 
 
 def test_all_files_are_read(tmp_path):
     rows = make_rows({"z-icl": 0.8, "majority": 0.5}, examples=10)
-    stored = Results.open(write_folder(tmp_path / "r", rows, files=3))
+    stored = ResultsFolder.open(write_folder(tmp_path / "r", rows, files=3))
     assert stored.manifest["format"] == 1
     assert stored.table().num_rows == len(rows)
     assert stored.table(["gold"]).column_names == [*KEY, "gold"]
@@ -44,12 +44,12 @@ def test_a_damaged_folder_says_what_is_wrong(tmp_path, damage, message):
 
 def test_no_folder_and_a_missing_column(tmp_path):
     with pytest.raises(StorageError, match="there is no"):
-        Results.open(tmp_path / "nothing")
+        ResultsFolder.open(tmp_path / "nothing")
     with pytest.raises(UsageError, match="no results folder was given"):
         collect([])
     folder = write_folder(tmp_path / "r", make_rows({"z-icl": 0.8}, examples=4))
     with pytest.raises(StorageError, match="has no column nothing"):
-        Results.open(folder).table(["nothing"])
+        ResultsFolder.open(folder).table(["nothing"])
 
 
 def test_scores_seed_by_seed(tmp_path):

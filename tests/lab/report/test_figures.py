@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.lab.report.folder import LABELS, row, write_folder
 from zicl.lab.report.build import make_report
 from zicl.lab.report.figures import PLOTS, _drawn, _figure, draw_figures
-from zicl.lab.report.style import styles
+from zicl.lab.report.plotting import styles
 
 METHODS = ("no-demos", "z-icl", "mine-batch", "majority", "cosine-words", "logistic")
 

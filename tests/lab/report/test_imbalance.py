@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.lab.report.folder import row, write_folder
 from zicl.lab.report.build import make_report
-from zicl.lab.report.imbalance import PATTERNS, draw, long_tailed, one_large, quotas
+from zicl.lab.report.recalibrate import PATTERNS, draw, long_tailed, one_large, quotas
 
 patterns = st.sampled_from(list(PATTERNS.values()))
 golds = st.integers(2, 5).flatmap(

@@ -12,7 +12,16 @@ from sklearn.metrics import log_loss
 
 from tests.lab.report.folder import row, write_folder
 from zicl.lab.report.build import make_report
-from zicl.lab.report.reliability import brier, claims, confidence, ece, equal_mass, nll, probabilities, risk_coverage
+from zicl.lab.report.reliability import (
+    brier,
+    confidence,
+    ece,
+    equal_mass,
+    nll,
+    probabilities,
+    probability_claims,
+    risk_coverage,
+)
 
 # Whole numbers: adding one to another is exact, so that nothing but the measure is tested.
 scored = st.tuples(st.integers(1, 40), st.integers(2, 5)).flatmap(
@@ -155,9 +164,9 @@ def test_seeds_are_averaged_and_a_cell_without_rows_claims_nothing(tmp_path):
         for seed, p in ((13, 0.8), (21, 0.6))
     ]
     (cell,) = make_report([write_folder(tmp_path / "r", rows)]).results.cells.values()
-    assert claims(cell).nll == pytest.approx(-(math.log(0.8) + math.log(0.6)) / 2)
-    assert claims(cell).ece == pytest.approx(30)
+    assert probability_claims(cell).nll == pytest.approx(-(math.log(0.8) + math.log(0.6)) / 2)
+    assert probability_claims(cell).ece == pytest.approx(30)
     for file in (tmp_path / "r" / "rows").iterdir():
         file.unlink()
     (empty,) = make_report([tmp_path / "r"]).results.cells.values()
-    assert claims(empty) is None
+    assert probability_claims(empty) is None

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zicl.lab.report.bootstrap import Bootstrap, Pair, Term, contrast, draw_counts, pair
-from zicl.lab.report.cells import Cell, Key, Kind, Run
-from zicl.lab.report.holm import holm
+from zicl.lab.report.cells import CellKey, MethodTraits, ReportCell, SeedRun
+from zicl.lab.report.statistics import Bootstrap, PairedRuns, Term, contrast, draw_counts, holm, pair_runs
 
 probabilities = st.lists(st.floats(0, 1), min_size=0, max_size=30)
 
@@ -50,8 +49,8 @@ def cell(predictions, method="a", task="CR"):
         zeros = np.zeros(len(numbers), dtype=np.int64)
         scores = np.zeros((len(numbers), 2))
         said = 1 - np.array(right)[numbers]
-        runs.append(Run(seed, numbers, zeros, said, zeros - 1, zeros - 1, scores[None], scores))
-    return Cell(Key("m", "task", "channel", method, task), Kind(method), ("x", "y"), tuple(runs))
+        runs.append(SeedRun(seed, numbers, zeros, said, zeros - 1, zeros - 1, scores[None], scores))
+    return ReportCell(CellKey("m", "task", "channel", method, task), MethodTraits(method), ("x", "y"), tuple(runs))
 
 
 # 1 right, 0 wrong, -1 not there.
@@ -68,7 +67,7 @@ FEW = Bootstrap(200)
 @given(outcomes)
 def test_a_method_does_not_differ_from_itself(both):
     first, _ = both
-    found = pair(cell(first), cell(first))
+    found = pair_runs(cell(first), cell(first))
     if found is not None:
         value = FEW.compare([found])
         assert (value.estimate, value.low, value.high, value.p) == (0, 0, 0, 1)
@@ -78,7 +77,7 @@ def test_a_method_does_not_differ_from_itself(both):
 @given(outcomes)
 def test_the_interval_holds_the_estimate_and_the_other_way_round_is_its_mirror(both):
     one, other = cell(both[0]), cell(both[1])
-    there, back = pair(one, other), pair(other, one)
+    there, back = pair_runs(one, other), pair_runs(other, one)
     assert (there is None) == (back is None)
     if there is None:
         return
@@ -92,13 +91,13 @@ def test_the_interval_holds_the_estimate_and_the_other_way_round_is_its_mirror(b
 
 
 def test_seedless_methods_stand_for_every_seed():
-    found = pair(cell({1: [1, 1, 0, -1], 2: [1, 0, 0, 1]}), cell({None: [0, 0, 0, 0]}))
+    found = pair_runs(cell({1: [1, 1, 0, -1], 2: [1, 0, 0, 1]}), cell({None: [0, 0, 0, 0]}))
     assert found.seeds == (1, 2)
     np.testing.assert_array_equal(found.difference, [[1, 1, 0, 0], [1, 0, 0, 1]])
     np.testing.assert_array_equal(found.there, [[1, 1, 1, 0], [1, 1, 1, 1]])
     assert FEW.compare([found]).estimate == pytest.approx(100 * 4 / 7)
-    assert pair(cell({1: [1, 1]}), cell({2: [1, 1]})) is None
-    assert pair(cell({1: [1, -1]}), cell({1: [-1, 1]})) is None
+    assert pair_runs(cell({1: [1, 1]}), cell({2: [1, 1]})) is None
+    assert pair_runs(cell({1: [1, -1]}), cell({1: [-1, 1]})) is None
 
 
 def test_a_weighted_sum_of_several_methods():
@@ -120,9 +119,9 @@ def test_every_draw_has_as_many_as_there_are(draws, size):
 
 
 def test_draws_made_in_parts_are_those_made_at_once(monkeypatch):
-    found = pair(cell({1: [1, 0, 0, 1, 1]}), cell({1: [0, 0, 1, 0, 0]}))
+    found = pair_runs(cell({1: [1, 0, 0, 1, 1]}), cell({1: [0, 0, 1, 0, 0]}))
     whole = Bootstrap(300).compare([found])
-    monkeypatch.setattr("zicl.lab.report.bootstrap._AT_ONCE", 7)
+    monkeypatch.setattr("zicl.lab.report.statistics._AT_ONCE", 7)
     assert Bootstrap(300).compare([found]) == whole
 
 
@@ -131,28 +130,28 @@ def test_the_bootstrap_repeats_and_finds_what_is_there():
     weak = cell({seed: (rng.random(400) < 0.6).astype(int) for seed in (1, 2, 3)})
     strong = cell({seed: (rng.random(400) < 0.8).astype(int) for seed in (1, 2, 3)})
     same = cell({seed: (rng.random(400) < 0.6).astype(int) for seed in (1, 2, 3)})
-    found = Bootstrap().compare([pair(strong, weak)])
-    assert found == Bootstrap().compare([pair(strong, weak)])
+    found = Bootstrap().compare([pair_runs(strong, weak)])
+    assert found == Bootstrap().compare([pair_runs(strong, weak)])
     assert found.low > 10
     assert found.high < 30
     # Small enough to survive Holm's correction over a thousand comparisons.
     assert found.p < 1e-5
-    assert Bootstrap().compare([pair(same, weak)]).p > 0.01
+    assert Bootstrap().compare([pair_runs(same, weak)]).p > 0.01
 
 
 def test_the_interval_agrees_with_the_textbook():
     """One seed, independent examples: the standard error of a mean."""
     rng = np.random.default_rng(1)
     values = rng.choice([-1, 0, 1], size=800, p=[0.1, 0.6, 0.3]).astype(np.float32)[None]
-    found = Bootstrap().compare([Pair("CR", (None,), values, np.ones_like(values))])
+    found = Bootstrap().compare([PairedRuns("CR", (None,), values, np.ones_like(values))])
     error = 100 * values.std(ddof=1) / np.sqrt(800)
     assert found.estimate == pytest.approx(100 * values.mean())
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.08)
 
 
 def test_averages_weigh_tasks_equally():
-    large = pair(cell({None: [1] * 30}), cell({None: [0] * 30}))
-    small = pair(cell({None: [0, 0]}, task="MR"), cell({None: [0, 0]}, task="MR"))
+    large = pair_runs(cell({None: [1] * 30}), cell({None: [0] * 30}))
+    small = pair_runs(cell({None: [0, 0]}, task="MR"), cell({None: [0, 0]}, task="MR"))
     assert FEW.compare([large, small]).estimate == 50
 
 
@@ -161,5 +160,5 @@ def test_few_examples_that_differ_prove_little():
     for differing, size in ((1, 1), (4, 8), (6, 20)):
         values = np.zeros((1, size), dtype=np.float32)
         values[0, :differing] = 1
-        found = Bootstrap().compare([Pair("CR", (None,), values, np.ones_like(values))])
+        found = Bootstrap().compare([PairedRuns("CR", (None,), values, np.ones_like(values))])
         assert found.p >= min(1.0, 2.0 ** (1 - differing))

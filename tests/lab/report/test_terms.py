@@ -6,7 +6,7 @@ import pytest
 from tests.lab.report.folder import row, write_folder
 from zicl.exceptions import StorageError
 from zicl.lab.report.collect import collect
-from zicl.score.calibration import joined
+from zicl.score.calibration import join_terms
 
 
 def run_of(tmp_path, *rows, **options):
@@ -42,7 +42,7 @@ def test_values_stand_before_log_likelihoods_and_terms_before_both(tmp_path):
     run = run_of(tmp_path / "terms", *(scored(n, **{**given, "terms": terms}) for n in range(2)))
     assert run.terms.shape == (3, 2, 2)
     np.testing.assert_array_equal(run.terms[:, 1], terms)
-    np.testing.assert_allclose(run.scores[1], joined(np.array(terms)))
+    np.testing.assert_allclose(run.scores[1], join_terms(np.array(terms)))
 
 
 def test_a_text_with_fewer_options_has_no_chance_for_the_rest(tmp_path):

@@ -8,9 +8,8 @@ import pytest
 
 from tests.conftest import DOCUMENTS, make_index
 from tests.lab.evaluate.conftest import write_task
-from zicl.lab.study.context import Bench
-from zicl.lab.study.settings import Settings
-from zicl.lab.study.studies import NAMES
+from zicl.lab.study.context import StudyContext
+from zicl.lab.study.settings import NAMES, StudySettings
 
 # Small enough for seconds: each option that makes a study long.
 OPTIONS = {
@@ -48,9 +47,9 @@ def make_settings(tasks, **given):
     table = {"task_file": str(tasks), "seeds": [100, 13], "k": 3, "examples": 4, "batch": 4, "corpus": "given"}
     studies = {name: {"options": OPTIONS.get(name, {})} for name in NAMES}
     studies["heads"]["parts"] = {"random": {"inferences": ["channel"]}}
-    return Settings({**table, **given}, studies)
+    return StudySettings({**table, **given}, studies)
 
 
 @pytest.fixture
 def bench(settings, lm, two_domains, tmp_path):
-    return Bench(settings, tmp_path / "studies", lm=lm, index=two_domains, offline=True)
+    return StudyContext(settings, tmp_path / "studies", lm=lm, index=two_domains, offline=True)

@@ -4,48 +4,47 @@ from __future__ import annotations
 
 import pytest
 
-from zicl.lab.report.bootstrap import Estimate
-from zicl.lab.study.draw import draw, make
-from zicl.lab.study.figure import Figure, Panel, Point, Series
-from zicl.lab.study.method_grid import RETRIEVALS, WORDS, arm_look, look
+from zicl.lab.report.statistics import Interval
+from zicl.lab.study.figures import Panel, Point, Series, StudyFigure, draw_figure, make_canvas
+from zicl.lab.study.method_grid import RETRIEVALS, WORDS, method_style, style_of
 
 
 def series(title, style, values):
-    return Series(title, style, tuple(Point(at, Estimate(v, v - 2, v + 3, 0.1)) for at, v in values.items()))
+    return Series(title, style, tuple(Point(at, Interval(v, v - 2, v + 3, 0.1)) for at, v in values.items()))
 
 
 @pytest.fixture
 def bars():
     shown = (
-        series("One", look("z-icl"), {"CR": 50, "average": 52}),
-        series("Two", look("naive"), {"CR": 40}),
+        series("One", style_of("z-icl"), {"CR": 50, "average": 52}),
+        series("Two", style_of("naive"), {"CR": 40}),
     )
-    return Figure("bars", "Some bars", "", "accuracy", (Panel("channel", shown), Panel("direct", shown[:1])))
+    return StudyFigure("bars", "Some bars", "", "accuracy", (Panel("channel", shown), Panel("direct", shown[:1])))
 
 
 @pytest.fixture
 def lines():
-    shown = (series("One", look("z-icl"), {1.0: 50, 4.0: 60}), series("Two", look("naive"), {1.0: 40, 4.0: 45}))
-    return Figure("lines", "Some lines", "k", "accuracy", (Panel("channel", shown),), "lines", logarithmic=True)
+    shown = (series("One", style_of("z-icl"), {1.0: 50, 4.0: 60}), series("Two", style_of("naive"), {1.0: 40, 4.0: 45}))
+    return StudyFigure("lines", "Some lines", "k", "accuracy", (Panel("channel", shown),), "lines", logarithmic=True)
 
 
 def test_a_figure_is_written_twice_over_and_always_the_same(bars, tmp_path):
-    written = draw(bars, tmp_path)
+    written = draw_figure(bars, tmp_path)
     assert [path.name for path in written] == ["bars.svg", "bars.png"]
     before = [path.read_bytes() for path in written]
-    assert [path.read_bytes() for path in draw(bars, tmp_path)] == before
+    assert [path.read_bytes() for path in draw_figure(bars, tmp_path)] == before
     assert b"<dc:date>" not in before[0]
     assert b"Software" not in before[1]
 
 
 def test_every_number_has_its_interval(bars, lines):
-    canvas = make(bars)
+    canvas = make_canvas(bars)
     assert len(canvas.axes) == 2
     heights = sorted(patch.get_height() for patch in canvas.axes[0].patches)
     assert heights == [40, 50, 52]
     assert intervals(canvas.axes[0]) == [(38, 43), (48, 53), (50, 55)]
     assert canvas.axes[0].get_ylim()[0] == 0
-    drawn = make(lines).axes[0]
+    drawn = make_canvas(lines).axes[0]
     assert [text.get_text() for text in drawn.get_xticklabels()] == ["1", "4"]
     assert intervals(drawn) == [(38, 43), (43, 48), (48, 53), (58, 63)]
 
@@ -60,8 +59,8 @@ def intervals(axes):
 
 def test_no_legend_runs_over_the_edges():
     titles = ["Physical neighbour, original labels", "Diverse nearest, the paper's share, at least 2 k", "Nearest"]
-    shown = tuple(series(title, look("naive"), {"CR": 50}) for title in titles)
-    canvas = make(Figure("long", "Long names", "", "accuracy", (Panel("channel", shown),)))
+    shown = tuple(series(title, style_of("naive"), {"CR": 50}) for title in titles)
+    canvas = make_canvas(StudyFigure("long", "Long names", "", "accuracy", (Panel("channel", shown),)))
     canvas.draw_without_rendering()
     legend = canvas.legends[0].get_window_extent()
     assert legend.x0 >= 0
@@ -75,16 +74,16 @@ def test_the_figure_in_words(bars):
 
 
 def test_nothing_to_show_is_no_figure(tmp_path):
-    assert draw(Figure("none", "None", "", "accuracy", ()), tmp_path) == []
+    assert draw_figure(StudyFigure("none", "None", "", "accuracy", ()), tmp_path) == []
     assert not list(tmp_path.iterdir())
 
 
 def test_arms_are_told_apart_without_colours():
-    looks = {(way, words): arm_look(way, words) for way in RETRIEVALS for words in WORDS}
+    looks = {(way, words): method_style(way, words) for way in RETRIEVALS for words in WORDS}
     # In one group of bars, or as lines of one panel, there may be any of them.
     assert len({each.hatch for each in looks.values()}) == len(looks)
     assert len({each.marker for each in looks.values()}) == len(looks)
     for way in RETRIEVALS:
         assert len({looks[way, words].colour for words in WORDS}) == 1
     for way, words, name in (("physical", "synonyms", "z-icl"), ("nearest", "original", "naive")):
-        assert looks[way, words] == look(name)
+        assert looks[way, words] == style_of(name)

@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from zicl.lab.report.bootstrap import Bootstrap
-from zicl.lab.report.cells import Cell, Key, Kind, Results, Run, Task
-from zicl.lab.study.outcome import Outcome, copied, minus
-from zicl.lab.study.studies import STUDIES
+from zicl.lab.report.cells import CellKey, MethodTraits, ReportCell, ReportTask, ResultSet, SeedRun
+from zicl.lab.report.statistics import Bootstrap
+from zicl.lab.study.outcome import StudyOutcome, copy_rate, minus
+from zicl.lab.study.settings import STUDIES
 
 EXAMPLES = 100
 NUMBER = re.compile(r"([+-]?\d+\.\d) (?:points|%)(?: \[)")
@@ -20,7 +20,7 @@ def run(seed, accuracy, identical=None):
     predicted = np.where(np.arange(EXAMPLES) < accuracy, gold, 1 - gold)
     nothing = np.zeros((EXAMPLES, 2))
     shown = None if identical is None else (gold if identical else 1 - gold)
-    return Run(seed, np.arange(EXAMPLES), gold, predicted, gold - 2, gold - 2, nothing[None], nothing, shown)
+    return SeedRun(seed, np.arange(EXAMPLES), gold, predicted, gold - 2, gold - 2, nothing[None], nothing, shown)
 
 
 def outcome(accuracies, folder, *, seeds=(100, 13), tasks=("CR",), identical=None):
@@ -28,11 +28,11 @@ def outcome(accuracies, folder, *, seeds=(100, 13), tasks=("CR",), identical=Non
     cells = {}
     for number, task in enumerate(tasks):
         for method, accuracy in accuracies.items():
-            key = Key("tiny", "task", "channel", method, task)
+            key = CellKey("tiny", "task", "channel", method, task)
             runs = [run(seed, accuracy - 10 * number, (identical or {}).get(method)) for seed in seeds]
-            cells[key] = Cell(key, Kind(method), ("bad", "good"), tuple(runs))
-    known = {task: Task(task, ("bad", "good"), examples=EXAMPLES) for task in tasks}
-    return Outcome(Results(("tiny",), known, cells), folder, Bootstrap(200))
+            cells[key] = ReportCell(key, MethodTraits(method), ("bad", "good"), tuple(runs))
+    known = {task: ReportTask(task, ("bad", "good"), examples=EXAMPLES) for task in tasks}
+    return StudyOutcome(ResultSet(("tiny",), known, cells), folder, Bootstrap(200))
 
 
 def numbers(name, accuracies, folder, options=None, **given):
@@ -114,17 +114,17 @@ def test_tasks_count_alike_and_only_those_that_all_have(tmp_path):
     (block,) = both.blocks
     assert both.compare(block, {"a": 1}).estimate == pytest.approx(75)
     assert both.compare(block, {"a": 1, "b": -0.5}).estimate == pytest.approx(75 - 27.5)
-    del both.results.cells[Key("tiny", "task", "channel", "b", "SST2")]
+    del both.results.cells[CellKey("tiny", "task", "channel", "b", "SST2")]
     assert both.compare(block, {"a": 1, "b": -1}).estimate == pytest.approx(20)
     assert both.compare(block, {"a": 1, "c": -1}) is None
 
 
 def test_a_line_is_over_the_seeds_that_all_its_points_have(tmp_path):
     found = outcome({"a": 80, "b": 60}, tmp_path)
-    key = Key("tiny", "task", "channel", "b", "CR")
-    found.results.cells[key] = Cell(key, Kind("b"), ("bad", "good"), (run(13, 60),))
-    other = Key("tiny", "task", "channel", "a", "CR")
-    found.results.cells[other] = Cell(other, Kind("a"), ("bad", "good"), (run(100, 0), run(13, 80)))
+    key = CellKey("tiny", "task", "channel", "b", "CR")
+    found.results.cells[key] = ReportCell(key, MethodTraits("b"), ("bad", "good"), (run(13, 60),))
+    other = CellKey("tiny", "task", "channel", "a", "CR")
+    found.results.cells[other] = ReportCell(other, MethodTraits("a"), ("bad", "good"), (run(100, 0), run(13, 80)))
     (block,) = found.blocks
     points = found.line(block, "x", None, {1.0: "a", 2.0: "b"}).points
     assert [(point.at, point.value.estimate) for point in points] == [(1.0, 80), (2.0, 60)]
@@ -133,5 +133,5 @@ def test_a_line_is_over_the_seeds_that_all_its_points_have(tmp_path):
 def test_what_is_measured_can_be_another(tmp_path):
     found = outcome({"a": 30}, tmp_path, identical={"a": False})
     (block,) = found.blocks
-    assert found.compare(block, {"a": 1}, measure=copied).estimate == pytest.approx(70)
+    assert found.compare(block, {"a": 1}, measure=copy_rate).estimate == pytest.approx(70)
     assert minus({"a": 1.0}, {"a": 0.5, "b": 1.0}) == {"a": 0.5, "b": -1.0}

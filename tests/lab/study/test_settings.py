@@ -8,14 +8,13 @@ import pytest
 
 from tests.lab.evaluate.conftest import write_task
 from zicl.exceptions import ConfigError, UnknownNameError
-from zicl.lab.evaluate.methods import METHODS
-from zicl.lab.study.base import PAPER_SIX, Part
-from zicl.lab.study.settings import Settings, read_settings
-from zicl.lab.study.studies import NAMES, STUDIES
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
+from zicl.lab.study.base import PAPER_SIX, StudyPart
+from zicl.lab.study.settings import NAMES, STUDIES, StudySettings, read_settings
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "studies.toml"
 
-PART = Part("k", {"no-demos": METHODS["no-demos"]}, {"prompt": {"tokens_all_demos": 99}})
+PART = StudyPart("k", {"no-demos": EXPERIMENT_METHODS["no-demos"]}, {"prompt": {"tokens_all_demos": 99}})
 
 
 def written(tmp_path, text):
@@ -36,7 +35,7 @@ def test_the_particular_goes_over_the_general_and_options_over_all(tmp_path):
     assert found.corpus.path == str(tmp_path / "c.zicl")
     assert found.corpus.domains == {"a": "a.jsonl", "b": "b.jsonl"}
     assert (found.prompt.tokens_all_demos, found.prompt.tokens_input) == (99, 5)
-    other = read_settings(path, {}).experiment(STUDIES.get("labels"), Part("words", PART.arms))
+    other = read_settings(path, {}).experiment(STUDIES.get("labels"), StudyPart("words", PART.arms))
     assert (other.examples, other.seeds, other.k, other.tasks) == (50, (1,), 8, PAPER_SIX)
 
 
@@ -102,7 +101,7 @@ def test_wrong_keys_and_options_are_named(tmp_path):
 )
 def test_impossible_options_are_found_before_anything_is_loaded(name, options, message):
     with pytest.raises((ConfigError, UnknownNameError), match=message):
-        Settings(studies={name: {"options": options}}).options(STUDIES.get(name))
+        StudySettings(studies={name: {"options": options}}).options(STUDIES.get(name))
 
 
 def test_a_part_that_is_not_there_is_named(tmp_path):

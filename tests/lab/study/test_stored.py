@@ -7,10 +7,9 @@ import pytest
 
 from zicl.lab.evaluate.store import MANIFEST
 from zicl.lab.report.collect import collect
-from zicl.lab.study.figure import Drawn
-from zicl.lab.study.outcome import Outcome
-from zicl.lab.study.settings import read_settings
-from zicl.lab.study.studies import NAMES, STUDIES
+from zicl.lab.report.study_summary import DrawnFigure
+from zicl.lab.study.outcome import StudyOutcome
+from zicl.lab.study.settings import NAMES, STUDIES, read_settings
 
 ROOT = Path(__file__).parents[3] / "benchmarks"
 STORED = ROOT / "results" / "studies"
@@ -19,7 +18,7 @@ STORED = ROOT / "results" / "studies"
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch):
     """The stored map stays as it is."""
-    monkeypatch.setattr("zicl.lab.study.heads.draw_map", lambda *_, **__: [])
+    monkeypatch.setattr("zicl.lab.study.heads.draw_head_map", lambda *_, **__: [])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -29,9 +28,9 @@ def test_findings_and_figures_are_those_of_the_rows(name):
     parts = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
     options = read_settings(ROOT / "studies.toml", {}).options(study)
     told = json.loads((folder / "study.json").read_text(encoding="utf-8"))
-    outcome = Outcome(collect(parts), folder)
+    outcome = StudyOutcome(collect(parts), folder)
     assert list(study.findings(options, outcome)) == told["findings"]
-    figures = [each for each in study.figures(options, outcome) if isinstance(each, Drawn) or each.panels]
+    figures = [each for each in study.figures(options, outcome) if isinstance(each, DrawnFigure) or each.panels]
     assert [(each.title, each.alt) for each in figures] == [(each["title"], each["alt"]) for each in told["figures"]]
     for each in told["figures"]:
         assert (folder / each["file"]).is_file()

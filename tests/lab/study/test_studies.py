@@ -10,18 +10,17 @@ import pytest
 from tests.lab.study.conftest import make_settings
 from zicl.exceptions import ConfigError, UnknownNameError
 from zicl.lab.evaluate.manifest import manifest
-from zicl.lab.evaluate.methods import METHODS
-from zicl.lab.evaluate.plan import Shard
-from zicl.lab.evaluate.store import Results
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
+from zicl.lab.evaluate.plan import RunShard
+from zicl.lab.evaluate.store import ResultsFolder
 from zicl.lab.evaluate.verify import verify
 from zicl.lab.report.collect import collect
-from zicl.lab.study.context import Bench, StudySetup
-from zicl.lab.study.outcome import Outcome
+from zicl.lab.study.context import LoadedSetup, StudyContext
+from zicl.lab.study.outcome import StudyOutcome
 from zicl.lab.study.reuse import same_cells
-from zicl.lab.study.run import Costs, run_study
-from zicl.lab.study.settings import Settings
-from zicl.lab.study.studies import ALL, NAMES, STUDIES, get_studies
-from zicl.score.identical import INPUT_ITSELF
+from zicl.lab.study.run import StudyCosts, run_study
+from zicl.lab.study.settings import ALL, NAMES, STUDIES, StudySettings, get_studies
+from zicl.score.pipeline import INPUT_ITSELF
 
 INTERVAL = re.compile(r"\[[+-]?\d+\.\d, [+-]?\d+\.\d\]")
 PARTS = {
@@ -46,8 +45,10 @@ def english(monkeypatch):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Figures are made, and their files left empty: writing them is slow, and tested elsewhere."""
-    monkeypatch.setattr("zicl.lab.study.draw.save", touch)
-    monkeypatch.setattr("zicl.lab.study.heads.draw_map", lambda _, path, top: [touch(None, path.with_suffix(".svg"))])
+    monkeypatch.setattr("zicl.lab.study.figures.save_figure", touch)
+    monkeypatch.setattr(
+        "zicl.lab.study.heads.draw_head_map", lambda _, path, top: [touch(None, path.with_suffix(".svg"))]
+    )
 
 
 def touch(_, path):
@@ -90,16 +91,16 @@ def test_no_method_stands_in_two_parts_and_names_are_of_one_configuration(bench)
         for part in bench.parts(study):
             for name, method in part.arms.items():
                 assert seen.setdefault(name, method) == method
-                assert METHODS.get(name, method) == method
+                assert EXPERIMENT_METHODS.get(name, method) == method
 
 
 def test_studies_share_the_rows_that_are_the_same(bench, english):
     first = run_study(STUDIES.get("labels"), bench)
     second = run_study(STUDIES.get("order"), bench)
     assert (first.borrowed, second.borrowed) == (0, 2 * 2 * 4)
-    rows = Results.open(bench.folder / "order" / "orders").table().to_pylist()
+    rows = ResultsFolder.open(bench.folder / "order" / "orders").table().to_pylist()
     assert len(rows) == len({(row["method"], row["seed"], row["example"]) for row in rows}) == 6 * 2 * 4
-    origin = Results.open(bench.folder / "labels" / "words").table().to_pylist()
+    origin = ResultsFolder.open(bench.folder / "labels" / "words").table().to_pylist()
     assert [row for row in rows if row["method"] == "naive"] == [row for row in origin if row["method"] == "naive"]
     again = run_study(STUDIES.get("order"), bench)
     assert (again.computed, again.borrowed) == (0, 0)
@@ -107,7 +108,7 @@ def test_studies_share_the_rows_that_are_the_same(bench, english):
 
 def test_a_shard_takes_only_its_own_rows_from_other_studies(bench, english):
     run_study(STUDIES.get("labels"), bench)
-    parts = [run_study(STUDIES.get("order"), bench, shard=Shard(number, 2)) for number in (1, 2)]
+    parts = [run_study(STUDIES.get("order"), bench, shard=RunShard(number, 2)) for number in (1, 2)]
     assert [part.borrowed for part in parts] != [2 * 2 * 4, 0]
     assert sum(part.borrowed for part in parts) == 2 * 2 * 4
 
@@ -135,7 +136,7 @@ def test_the_same_heads_are_silent_in_every_arm_and_rows_can_be_scored_again(ben
     heads = {arm.silenced for name, arm in parts["arms"].arms.items() if "-silent-" in name}
     assert len(heads) == 1
     assert len(next(iter(heads))) == 2
-    rows = Results.open(bench.folder / "heads" / "arms").table().to_pylist()
+    rows = ResultsFolder.open(bench.folder / "heads" / "arms").table().to_pylist()
     by_name = {(r["method"], r["inference"], r["seed"], r["example"]): r for r in rows}
     differ = 0
     for (method, *rest), row in by_name.items():
@@ -146,12 +147,12 @@ def test_the_same_heads_are_silent_in_every_arm_and_rows_can_be_scored_again(ben
     assert differ > 0.9 * len(rows) / 2
     for part in parts.values():
         world = bench.world(bench.experiment(study, part))
-        checked = verify(world, Results.open(bench.results(study, part)), sample=8)
+        checked = verify(world, ResultsFolder.open(bench.results(study, part)), sample=8)
         assert all(item.agrees for item in checked)
 
 
 def test_heads_that_were_found_are_found_no_more_and_are_those_asked_for(bench):
-    setup = StudySetup(bench, STUDIES.get("heads"))
+    setup = LoadedSetup(bench, STUDIES.get("heads"))
     first = setup.heads(None, 3, "training")
     assert (first.task, first.prompts, first.found_on) == ("Days", 3, "training")
     assert setup.heads("Days", 3, "training") == first
@@ -167,14 +168,14 @@ def test_heads_can_be_found_on_sentences_of_the_corpus(bench):
     """Other prompts give other scores; the file says which they were."""
     found = {}
     for where in ("training", "corpus"):
-        found[where] = StudySetup(bench, STUDIES.get("heads")).heads(None, 3, where)
+        found[where] = LoadedSetup(bench, STUDIES.get("heads")).heads(None, 3, where)
         (bench.folder / "heads" / "heads.json").unlink()
     assert {name: each.found_on for name, each in found.items()} == {"training": "training", "corpus": "corpus"}
     assert (found["training"].values != found["corpus"].values).any()
 
 
 def test_a_task_with_fewer_examples_than_asked_for_gives_all_it_has(bench):
-    setup = StudySetup(bench, STUDIES.get("heads"))
+    setup = LoadedSetup(bench, STUDIES.get("heads"))
     first = setup.heads(None, 999, "training")
     assert first.prompts < 999
     assert setup.heads(None, 999, "training") == first
@@ -196,11 +197,11 @@ def test_cells_are_the_same_only_with_the_same_training_examples_if_they_show_an
 
 def test_inputs_alone_are_drawn_for_numbers_of_their_own(bench, settings):
     options = {"format": {"options": {"k": [1], "inputs_only": [1, 2]}}}
-    bench.settings = Settings(settings.table, options)
+    bench.settings = StudySettings(settings.table, options)
     study = STUDIES.get("format")
     run_study(study, bench)
     (figure,) = study.figures(
-        bench.settings.options(study), Outcome(collect([bench.folder / "format" / "k"]), bench.folder)
+        bench.settings.options(study), StudyOutcome(collect([bench.folder / "format" / "k"]), bench.folder)
     )
     places = {series.title: [point.at for point in series.points] for series in figure.panels[0].series}
     assert places == {"Z-ICL": [1], "Inputs only": [1, 2], "ICL-gold": [1], "No-demos": [1, 2]}
@@ -208,7 +209,7 @@ def test_inputs_alone_are_drawn_for_numbers_of_their_own(bench, settings):
 
 def test_the_copied_label_is_counted(bench):
     ran = run_study(STUDIES.get("copying"), bench)
-    rows = Results.open(bench.folder / "copying" / "identical").table().to_pylist()
+    rows = ResultsFolder.open(bench.folder / "copying" / "identical").table().to_pylist()
     assert all(INPUT_ITSELF in row["demos"] for row in rows)
     share = 100 * sum(row["predicted"] == row["identical"] for row in rows) / len(rows)
     assert f"is predicted in {share:.1f} %" in ran.told.findings[1]
@@ -220,7 +221,7 @@ def test_the_copied_label_is_counted(bench):
 def test_shares_without_enough_neighbours_or_alike_are_left_out(bench, two_domains):
     def shares(*given, k=6):
         table = {**bench.settings.table, "k": k}
-        bench.settings = Settings(table, {"corpus-size": {"options": {"shares": given}}})
+        bench.settings = StudySettings(table, {"corpus-size": {"options": {"shares": given}}})
         (part,) = bench.parts(STUDIES.get("corpus-size"))
         return set(part.arms) - {"no-demos"}
 
@@ -235,14 +236,14 @@ def test_shares_without_enough_neighbours_or_alike_are_left_out(bench, two_domai
 def test_a_corpus_that_heads_are_found_in_is_missed_before_anything_is_loaded(settings, tmp_path):
     table = {name: value for name, value in settings.table.items() if name != "corpus"}
     study = STUDIES.get("heads")
-    Bench(Settings(table, settings.studies), tmp_path / "studies").check([study], finding=True)
+    StudyContext(StudySettings(table, settings.studies), tmp_path / "studies").check([study], finding=True)
     options = {"heads": {"options": {"found_on": "corpus"}}}
     with pytest.raises(ConfigError, match="corpus"):
-        Bench(Settings(table, options), tmp_path / "studies").check([study], finding=True)
+        StudyContext(StudySettings(table, options), tmp_path / "studies").check([study], finding=True)
 
 
 def costs(names, bench):
-    counted = Costs(bench)
+    counted = StudyCosts(bench)
     return [cost for name in names for cost in counted.of(STUDIES.get(name))]
 
 
@@ -259,7 +260,7 @@ def test_a_dry_run_counts_shared_rows_once_and_writes_nothing(bench, english):
 
 def test_a_dry_run_counts_no_more_shared_rows_than_the_smaller_experiment_has(bench, settings, english):
     bench.dry = True
-    bench.settings = Settings(settings.table, {**settings.studies, "labels": {"examples": 3}})
+    bench.settings = StudySettings(settings.table, {**settings.studies, "labels": {"examples": 3}})
     both = costs(["labels", "order"], bench)
     alone = costs(["order"], bench)
     assert both[1].examples == alone[0].examples - 2 * 2 * 3

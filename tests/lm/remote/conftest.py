@@ -7,10 +7,10 @@ import pytest
 
 from tests.conftest import DOCUMENTS
 from tests.lm.remote.server import VLLM, tiny
-from zicl.lm.remote.open import open_remote
+from zicl.lm.remote.model import open_remote
 from zicl.lm.remote.settings import RemoteSettings
 from zicl.lm.tokenizer import PlainTokenizer
-from zicl.prompt.builder import Demonstration, PromptBuilder
+from zicl.prompt.builder import LabelledText, PromptBuilder
 from zicl.prompt.template import get_template
 
 WORDS = ("great", "terrible", "great fun")
@@ -67,7 +67,7 @@ def opened(slept):
 def prompts(lm, inference, count=3, probes=()):
     """Prompts with two demonstrations each, as the classifier writes them."""
     builder = PromptBuilder(lm.tokenizer, get_template("review"), inference, context=lm.context, bos=lm.adds_bos)
-    demos = [Demonstration(DOCUMENTS[0].split(".")[0] + ".", "good"), Demonstration(DOCUMENTS[1], "bad")]
+    demos = [LabelledText(DOCUMENTS[0].split(".")[0] + ".", "good"), LabelledText(DOCUMENTS[1], "bad")]
     return [builder.build(text, demos, WORDS, probes) for text in DOCUMENTS[3 : 3 + count]]
 
 

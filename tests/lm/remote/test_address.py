@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zicl.exceptions import ConfigError
-from zicl.lm.remote.address import Address, is_remote, parse
+from zicl.lm.remote.settings import ServerAddress, is_remote, parse_address
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ from zicl.lm.remote.address import Address, is_remote, parse
     ],
 )
 def test_an_address_is_read(spec, base, model, root):
-    found = parse(spec)
+    found = parse_address(spec)
     assert (found.base, found.model, found.root) == (base, model, root)
     assert is_remote(spec)
 
 
 @given(st.sampled_from(["http", "https"]), st.from_regex(r"[a-z]{1,9}", fullmatch=True), st.integers(1, 65535))
 def test_what_is_shown_is_read_again(scheme, host, port):
-    address = parse(f"{scheme}://{host}:{port}/v1#m/{host}")
-    assert parse(str(address)) == address
+    address = parse_address(f"{scheme}://{host}:{port}/v1#m/{host}")
+    assert parse_address(str(address)) == address
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_is_shown_is_read_again(scheme, host, port):
 )
 def test_what_is_no_address_is_refused(spec, problem):
     with pytest.raises(ConfigError, match=problem) as refused:
-        parse(spec)
+        parse_address(spec)
     assert "http://HOST:PORT/v1#MODEL" in refused.value.hint
 
 
@@ -58,7 +58,7 @@ def test_what_is_no_address_is_refused(spec, problem):
 )
 def test_a_password_in_an_address_is_refused_and_not_repeated(spec):
     with pytest.raises(ConfigError, match=r"user name or password|impossible host or port") as refused:
-        parse(spec)
+        parse_address(spec)
     assert "sk-secret" not in f"{refused.value} {refused.value.hint}"
 
 
@@ -76,11 +76,11 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(spec):
     ],
 )
 def test_loopback_is_this_machine_and_nothing_else(host, here):
-    assert Address(f"http://{host}:8000/v1").loopback == here
+    assert ServerAddress(f"http://{host}:8000/v1").loopback == here
 
 
 def test_a_localhost_that_leads_elsewhere_is_not_this_machine(monkeypatch):
     monkeypatch.setattr(
         "socket.getaddrinfo", lambda *_: [(0, 0, 0, "", ("127.0.0.1", 0)), (0, 0, 0, "", ("10.1.1.1", 0))]
     )
-    assert not Address("http://localhost:8000/v1").loopback
+    assert not ServerAddress("http://localhost:8000/v1").loopback

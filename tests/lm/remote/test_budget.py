@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from zicl.exceptions import BudgetError
-from zicl.lm.remote.budget import Meter
+from zicl.lm.remote.budget import UsageMeter
 from zicl.lm.remote.settings import RemoteSettings
 
 request = st.tuples(st.integers(1, 5000), st.sampled_from(["answered", "refused", "lost", "under way"]))
@@ -14,7 +14,7 @@ request = st.tuples(st.integers(1, 5000), st.sampled_from(["answered", "refused"
 
 @given(st.lists(request, max_size=30), st.floats(0.001, 10))
 def test_the_limit_holds_with_any_number_under_way(requests, limit):
-    meter = Meter(1000.0, 500.0, limit)
+    meter = UsageMeter(1000.0, 500.0, limit)
     expected = under_way = 0.0
     for tokens, end in requests:
         price = meter.price(tokens, 1)
@@ -36,7 +36,7 @@ def test_the_limit_holds_with_any_number_under_way(requests, limit):
 
 
 def test_without_prices_tokens_are_counted_and_nothing_costs():
-    meter = Meter()
+    meter = UsageMeter()
     meter.answered(meter.set_aside(10, 1), 12, 1)
     meter.lost(meter.set_aside(10, 1))
     meter.remembered(3)

@@ -3,21 +3,21 @@
 import pytest
 
 from zicl.exceptions import StorageError
-from zicl.lm.remote.cache import Answers
-from zicl.lm.remote.requests import Question
+from zicl.lm.remote.cache import ScoreCache
+from zicl.lm.remote.requests import ScoreRequest
 from zicl.prompt.tokens import Segment
 
 
 def question(given="a secret sentence", wanted=(3, 4), following=False):
-    return Question(Segment(given, (1, 2)), Segment("b", wanted), following)
+    return ScoreRequest(Segment(given, (1, 2)), Segment("b", wanted), following)
 
 
 def test_an_answer_is_there_for_the_next_process(tmp_path):
     path, numbers = tmp_path / "deep" / "answers.sqlite", (-1.25, -0.1)
-    first = Answers(path, "server|model", [-1.0])
+    first = ScoreCache(path, "server|model", [-1.0])
     first.keep(question(), numbers)
     # Not closed: a process that was killed did not do so either.
-    second = Answers(path, "server|model", [-1.002])
+    second = ScoreCache(path, "server|model", [-1.002])
     assert second.find([question(), question(wanted=(4, 3)), question(following=True)]) == {question(): numbers}
     assert not any(b"secret" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     first.close()
@@ -26,17 +26,17 @@ def test_an_answer_is_there_for_the_next_process(tmp_path):
 
 def test_servers_and_models_are_kept_apart(tmp_path):
     path = tmp_path / "answers.sqlite"
-    first = Answers(path, "server|model", [-1.0, -2.0])
+    first = ScoreCache(path, "server|model", [-1.0, -2.0])
     first.keep(question(), (-1.0,))
     for who, probe in (("server|other", [-1.0, -2.0]), ("server|model", [-1.0, -2.02]), ("server|model", [-1.0])):
-        other = Answers(path, who, probe)
+        other = ScoreCache(path, who, probe)
         assert not other.find([question()])
         other.close()
     first.close()
 
 
 def test_many_are_found_at_once(tmp_path):
-    answers = Answers(tmp_path / "answers.sqlite", "who", [])
+    answers = ScoreCache(tmp_path / "answers.sqlite", "who", [])
     asked = [question(wanted=(n,)) for n in range(1200)]
     for n, one in enumerate(asked):
         answers.keep(one, (-float(n),))
@@ -48,5 +48,5 @@ def test_a_damaged_file_is_an_error_that_says_what_to_do(tmp_path):
     path = tmp_path / "answers.sqlite"
     path.write_bytes(b"not a database, but long enough to be looked at" * 50)
     with pytest.raises(StorageError, match="cannot be used") as damaged:
-        Answers(path, "who", [])
+        ScoreCache(path, "who", [])
     assert "remove that file" in damaged.value.hint

@@ -7,17 +7,17 @@ import pytest
 from tests.lab.evaluate.conftest import make_experiment, write_task
 from tests.lm.remote import server as fake
 from zicl.exceptions import BudgetError, ConfigError
-from zicl.lab.evaluate.context import World
-from zicl.lab.evaluate.cost import estimate
+from zicl.lab.evaluate.context import ExperimentContext
+from zicl.lab.evaluate.estimate import estimate
 from zicl.lab.evaluate.manifest import manifest
 from zicl.lab.evaluate.run import Runner, evaluate
-from zicl.lab.evaluate.store import Results
+from zicl.lab.evaluate.store import ResultsFolder
 from zicl.lab.evaluate.verify import verify
 from zicl.lm.hf import HFLanguageModel
 
 
 def rows(folder):
-    found = Results.open(folder).table().to_pylist()
+    found = ResultsFolder.open(folder).table().to_pylist()
     return sorted(found, key=lambda row: (row["method"], row["inference"], str(row["seed"]), row["example"]))
 
 
@@ -28,17 +28,17 @@ def test_rows_are_those_of_the_local_backend_also_after_a_stop(running, opened, 
     price = {"price_in": 1000.0}
     stopped = opened(server, max_cost=opened(server, **price).spent.cost + 10, **price)
     with pytest.raises(BudgetError):
-        evaluate(World(experiment, lm=stopped, index=index), tmp_path / "remote")
+        evaluate(ExperimentContext(experiment, lm=stopped, index=index), tmp_path / "remote")
     asked = opened(server, **price)
-    assert evaluate(World(experiment, lm=asked, index=index), tmp_path / "remote").complete
+    assert evaluate(ExperimentContext(experiment, lm=asked, index=index), tmp_path / "remote").complete
     assert asked.spent.remembered > 0
 
     local = HFLanguageModel(*fake.tiny(), name="tiny", identity="tiny")
-    evaluate(World(experiment, lm=local, index=index), tmp_path / "local")
+    evaluate(ExperimentContext(experiment, lm=local, index=index), tmp_path / "local")
     for mine, theirs in zip(rows(tmp_path / "local"), rows(tmp_path / "remote"), strict=True):
         assert mine.pop("log_likelihoods") == pytest.approx(theirs.pop("log_likelihoods"), abs=1e-3)
         assert mine == theirs
-    manifest = Results.open(tmp_path / "remote").manifest
+    manifest = ResultsFolder.open(tmp_path / "remote").manifest
     assert manifest["fingerprint"]["lm"]["revision"] == "tiny by prompt_logprobs + logprob_token_ids"
     assert "sk-secret" not in json.dumps(manifest)
     assert str(tmp_path) not in json.dumps(manifest)
@@ -48,24 +48,24 @@ def test_a_server_that_moved_goes_on_with_the_same_folder(running, opened, index
     experiment = make_experiment(write_task(tmp_path, test=4), methods=["no-demos", "z-icl"], seeds=[13])
     first, second = running(fake.VLLM), running(fake.VLLM)
     part = experiment.model_copy(update={"examples": 2})
-    done = evaluate(World(part, lm=opened(first), index=index), tmp_path / "remote")
+    done = evaluate(ExperimentContext(part, lm=opened(first), index=index), tmp_path / "remote")
     first.close()
     moved = opened(second)
     assert moved.name != first.spec
-    more = evaluate(World(experiment, lm=moved, index=index), tmp_path / "remote")
+    more = evaluate(ExperimentContext(experiment, lm=moved, index=index), tmp_path / "remote")
     assert more.complete
     assert (more.kept, more.computed) == (done.computed, done.computed)
     # Another way of asking may round otherwise: its rows are not mixed with these.
     other = opened(running(fake.SGLang))
     with pytest.raises(ConfigError, match="another configuration: lm identity"):
-        evaluate(World(experiment, lm=other, index=index), tmp_path / "remote")
+        evaluate(ExperimentContext(experiment, lm=other, index=index), tmp_path / "remote")
 
 
 def test_a_dry_run_asks_nothing_and_counts_what_would_be_sent(running, opened, index, tmp_path):
     server = running(fake.VLLM)
     remote = opened(server)
     task = write_task(tmp_path, test=3)
-    world = World(make_experiment(task, methods=["no-demos", "z-icl"], seeds=[13]), lm=remote, index=index)
+    world = ExperimentContext(make_experiment(task, methods=["no-demos", "z-icl"], seeds=[13]), lm=remote, index=index)
     asked, before = len(server.asked), remote.spent.tokens_in
     found = estimate(Runner(world), set())
     assert len(server.asked) == asked
@@ -78,10 +78,10 @@ def test_rows_are_verified_by_asking_again(running, opened, index, tmp_path):
     experiment = make_experiment(write_task(tmp_path, test=3), methods=["no-demos"], seeds=[13])
     server = running(fake.VLLM)
     experiment = experiment.model_copy(update={"lm": server.spec})
-    evaluate(World(experiment, lm=opened(server), index=index), tmp_path / "remote")
+    evaluate(ExperimentContext(experiment, lm=opened(server), index=index), tmp_path / "remote")
     again = opened(server, recall=False)
     before = again.spent.requests
-    checked = verify(World(experiment, lm=again, index=index), Results.open(tmp_path / "remote"))
+    checked = verify(ExperimentContext(experiment, lm=again, index=index), ResultsFolder.open(tmp_path / "remote"))
     assert all(row.agrees for row in checked)
     # A server's numbers are not known to be float32.
     assert {row.allowed for row in checked} == {0.25}
@@ -93,4 +93,4 @@ def test_a_path_on_the_servers_machine_is_in_no_manifest(running, opened, index,
     experiment = make_experiment(write_task(tmp_path, test=1), methods=["no-demos"], seeds=[13])
     server = running(fake.VLLM)
     named = experiment.model_copy(update={"lm": f"{server.spec.partition('#')[0]}#/home/ann/models/tiny"})
-    assert "home" not in json.dumps(manifest(World(named, lm=opened(server), index=index)))
+    assert "home" not in json.dumps(manifest(ExperimentContext(named, lm=opened(server), index=index)))

@@ -8,7 +8,7 @@ from tests.conftest import tiny_model
 from tests.lm.remote import server as fake
 from tests.lm.remote.conftest import prompts, scores, tokenizer
 from zicl.exceptions import BudgetError, ServerError
-from zicl.lm.remote.open import open_remote
+from zicl.lm.remote.model import open_remote
 from zicl.lm.remote.settings import RemoteSettings
 
 

@@ -6,10 +6,8 @@ from typer.testing import CliRunner
 from tests.lm.remote import server as fake
 from zicl.cli.app import app
 from zicl.exceptions import ConfigError, ModelError, OfflineError, ServerError, UsageError
-from zicl.lm.remote.address import Address
-from zicl.lm.remote.open import open_remote
-from zicl.lm.remote.secret import Secret, find_secret
-from zicl.lm.remote.settings import RemoteSettings
+from zicl.lm.remote.model import open_remote
+from zicl.lm.remote.settings import ApiKey, RemoteSettings, ServerAddress, find_api_key
 
 AWAY = "http://192.0.2.1:9/v1#tiny"  # an address that belongs to nobody
 
@@ -51,14 +49,14 @@ def test_loopback_needs_no_yes_even_offline(running, opened):
     ],
 )
 def test_which_key_goes_where(base, variables, sent):
-    headers = find_secret(Address(base), variables).headers()
+    headers = find_api_key(ServerAddress(base), variables).headers()
     assert headers == ({"Authorization": f"Bearer {sent}"} if sent else {})
 
 
 @pytest.mark.parametrize("key", ["sk-one\nsk-two", "“sk-one”", "Bearer sk-one"])
 def test_a_key_that_no_header_can_hold_is_refused_and_not_repeated(key):
     with pytest.raises(ConfigError, match="the key in ZICL_API_KEY") as refused:
-        find_secret(Address("https://host/v1"), {"ZICL_API_KEY": key})
+        find_api_key(ServerAddress("https://host/v1"), {"ZICL_API_KEY": key})
     assert "sk-" not in f"{refused.value} {refused.value.hint}"
 
 
@@ -83,7 +81,7 @@ def test_a_server_with_another_name_for_the_text_has_no_tokenizer_for_us(running
 
 
 def test_a_key_is_hidden():
-    secret = Secret("sk-1")
+    secret = ApiKey("sk-1")
     assert "sk-1" not in repr(secret) + secret.hide("wrong key sk-1 given")
 
 

@@ -7,7 +7,7 @@ from tests.conftest import byte_tokenizer
 from tests.lm.remote import server as fake
 from tests.lm.remote.conftest import prompts, scores
 from zicl.exceptions import ModelError, ModelNotFoundError, ServerError, TokenizationError
-from zicl.lm.remote.open import open_remote
+from zicl.lm.remote.model import open_remote
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zicl.exceptions import PromptError
-from zicl.lm.remote.requests import Question, along_trie, by_branch, is_direct
+from zicl.lm.remote.requests import ScoreRequest, along_trie, by_branch, is_direct
 from zicl.prompt.builder import Branch, Prompt
 from zicl.prompt.tokens import EMPTY, Segment
 
@@ -20,7 +20,7 @@ def likelihood(before, token):
     return -float(hash((tuple(before), token)) % 99_991) / 100
 
 
-def answers(question: Question):
+def answers(question: ScoreRequest):
     given, wanted = question.given.tokens, question.wanted.tokens
     if question.following:
         return tuple(likelihood(given, token) for token in wanted)

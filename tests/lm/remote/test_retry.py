@@ -6,7 +6,7 @@ from email.utils import format_datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zicl.lm.remote.retry import delay, retry_after
+from zicl.lm.remote.client import retry_after, retry_delay
 
 share = st.floats(0, 1, exclude_max=True)
 
@@ -14,14 +14,14 @@ share = st.floats(0, 1, exclude_max=True)
 @given(st.integers(0, 40), share, share)
 def test_a_wait_lies_in_the_upper_half_of_a_doubling_time(attempt, one, other):
     most = min(60.0, 0.5 * 2**attempt)
-    assert most / 2 <= delay(attempt, one) < most + 1e-9
-    assert delay(attempt, one) <= delay(attempt + 1, one)
-    assert (delay(attempt, one) < delay(attempt, other)) == (one < other) or abs(one - other) < 1e-9
+    assert most / 2 <= retry_delay(attempt, one) < most + 1e-9
+    assert retry_delay(attempt, one) <= retry_delay(attempt + 1, one)
+    assert (retry_delay(attempt, one) < retry_delay(attempt, other)) == (one < other) or abs(one - other) < 1e-9
 
 
 @given(st.integers(0, 10), share, st.floats(0, 1000))
 def test_a_wait_is_never_shorter_than_asked_for(attempt, jitter, asked):
-    assert delay(attempt, jitter, asked) >= asked
+    assert retry_delay(attempt, jitter, asked) >= asked
 
 
 @given(st.integers(0, 100_000))

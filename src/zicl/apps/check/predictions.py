@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from zicl.exceptions import TextError
-from zicl.inputs.output import Written
-from zicl.inputs.rows import Row, read_rows, row_name
+from zicl.inputs.output import OutputNote
+from zicl.inputs.pair import Text
+from zicl.inputs.tables import InputRow, read_rows, row_name
 
 _SHARE = "p:"
 
 
 @dataclass(frozen=True)
-class Prediction:
+class OutputPrediction:
     """A row of the output. ``choices`` are its own labels and their words, where not every row has all of them."""
 
     id: str
-    text: str
+    text: Text
     predicted: str
     margin: float
     choices: Mapping[str, str] = field(default_factory=dict)
@@ -33,9 +34,9 @@ def read_predictions(
     id_column: str | None = None,
     pair_column: str | None = None,
     options_column: str | None = None,
-) -> tuple[list[Prediction], tuple[str, ...]]:
+) -> tuple[list[OutputPrediction], tuple[str, ...]]:
     """The predictions in an output and the labels, in their order; unnamed columns are those that were classified."""
-    written = Written.of(path)
+    written = OutputNote.of(path)
     rows = read_rows(
         str(path),
         text_column=text_column or written.text,
@@ -70,7 +71,7 @@ def _labels(columns: Mapping[str, Any], path: Path) -> tuple[str, ...]:
     return labels
 
 
-def _prediction(row: Row, labels: Sequence[str], where: str, *, counted: bool) -> Prediction:
+def _prediction(row: InputRow, labels: Sequence[str], where: str, *, counted: bool) -> OutputPrediction:
     choices = _choices(row, labels, counted=counted)
     own = tuple(choices) or tuple(labels)
     if not choices and any(row.columns.get(_SHARE + label) in (None, "") for label in labels):
@@ -86,10 +87,10 @@ def _prediction(row: Row, labels: Sequence[str], where: str, *, counted: bool) -
         raise TextError(
             f"{where}: the predicted label {predicted!r} is unknown", hint=f"the row's labels are: {', '.join(own)}"
         )
-    return Prediction(row.id, row.text, predicted, _number(row.columns, "margin", where), choices)
+    return OutputPrediction(row.id, row.text, predicted, _number(row.columns, "margin", where), choices)
 
 
-def _choices(row: Row, labels: Sequence[str], *, counted: bool) -> dict[str, str]:
+def _choices(row: InputRow, labels: Sequence[str], *, counted: bool) -> dict[str, str]:
     """A row's options by label: some of the labels, or the words that the labels count."""
     if counted:
         return dict(zip(labels, row.options, strict=False))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zicl._util.random import stable_hash
-from zicl.apps.check.predictions import Prediction
+from zicl.apps.check.predictions import OutputPrediction
 from zicl.apps.check.sheet import Sheet, SheetRow
 from zicl.exceptions import UsageError
 
@@ -20,10 +20,10 @@ class Stratum:
     """Rows with one predicted label and similar margins, lowest band first."""
 
     name: str
-    rows: tuple[Prediction, ...]
+    rows: tuple[OutputPrediction, ...]
 
 
-def draw(predictions: Sequence[Prediction], labels: Sequence[str], rows: int = 100, seed: int = 0) -> Sheet:
+def draw(predictions: Sequence[OutputPrediction], labels: Sequence[str], rows: int = 100, seed: int = 0) -> Sheet:
     """About ``rows`` rows to label, in an order that gives nothing away.
 
     The strata are the predicted labels, cut into thirds by margin (fewer where there would be less than two
@@ -42,9 +42,9 @@ def draw(predictions: Sequence[Prediction], labels: Sequence[str], rows: int = 1
     return Sheet(tuple(labels), tuple(drawn))
 
 
-def stratify(predictions: Sequence[Prediction], seed: int, rows: int) -> list[Stratum]:
+def stratify(predictions: Sequence[OutputPrediction], seed: int, rows: int) -> list[Stratum]:
     """The strata; as many margin bands a label as ``rows`` can fill with two rows each, at most three."""
-    by_label: dict[str, list[Prediction]] = defaultdict(list)
+    by_label: dict[str, list[OutputPrediction]] = defaultdict(list)
     # Equal margins are common at 1.0: a hash decides between them, not the file's order.
     for row in sorted(predictions, key=lambda row: (row.margin, stable_hash(seed, row.id, "band"))):
         by_label[row.predicted].append(row)
@@ -55,7 +55,7 @@ def stratify(predictions: Sequence[Prediction], seed: int, rows: int) -> list[St
     bands = max(1, min(_BANDS, rows // (_LEAST * len(by_label))))
     strata = []
     for label in sorted(by_label):
-        members: dict[int, list[Prediction]] = defaultdict(list)
+        members: dict[int, list[OutputPrediction]] = defaultdict(list)
         for rank, row in enumerate(by_label[label]):
             members[rank * bands // len(by_label[label])].append(row)
         strata += [Stratum(f"{label} {band + 1}/{bands}", tuple(found)) for band, found in sorted(members.items())]

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 
 from zicl.apps.check.sheet import Sheet, SheetRow
 from zicl.exceptions import TextError, UsageError
-from zicl.inputs.pair import plain
 
 _Z = 1.959963984540054  # 95 %
 _MISTAKES = 5
 
 
 @dataclass(frozen=True)
-class Estimate:
+class WeightedEstimate:
     """A weighted share with a 95 % interval; ``labelled`` rows speak for about ``rows`` rows of the output."""
 
     value: float
@@ -27,16 +26,16 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class LabelScore:
+class LabelQuality:
     """How one label does; None where no labelled row says anything."""
 
     label: str
-    precision: Estimate | None
-    recall: Estimate | None
+    precision: WeightedEstimate | None
+    recall: WeightedEstimate | None
 
 
 @dataclass(frozen=True)
-class Cell:
+class ConfusionCell:
     """One cell of the confusion matrix: rows it stands for, and rows labelled."""
 
     gold: str
@@ -50,7 +49,7 @@ class Threshold:
     """The smallest margin from which on the wanted precision holds, and the share of all rows it keeps."""
 
     margin: float
-    precision: Estimate
+    precision: WeightedEstimate
     kept: float
 
 
@@ -66,20 +65,20 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Score:
+class CheckReport:
     """All a labelled sheet says. ``unspoken`` are rows in strata of which none was labelled."""
 
-    accuracy: Estimate
+    accuracy: WeightedEstimate
     empty: int
     unspoken: float
-    labels: tuple[LabelScore, ...]
-    confusion: tuple[Cell, ...]
+    labels: tuple[LabelQuality, ...]
+    confusion: tuple[ConfusionCell, ...]
     wanted: float
     threshold: Threshold | None
     mistakes: tuple[Mistake, ...]
 
 
-def score(sheet: Sheet, wanted: float = 0.9) -> Score:
+def score(sheet: Sheet, wanted: float = 0.9) -> CheckReport:
     """Score a sheet; rows without a gold label are left out and the others of their stratum stand for them."""
     if not 0 < wanted <= 1:
         raise UsageError(f"a precision of {wanted} was asked for", hint="give one above 0 and at most 1, e.g. 0.9")
@@ -87,7 +86,7 @@ def score(sheet: Sheet, wanted: float = 0.9) -> Score:
     if not rows:
         raise TextError("no row of the sheet is labelled", hint="fill in its column 'gold'")
     heard = {row.stratum for row in rows}
-    return Score(
+    return CheckReport(
         estimate(rows),
         empty=len(sheet.rows) - len(rows),
         unspoken=math.fsum(row.weight for row in sheet.rows if row.stratum not in heard),
@@ -109,7 +108,7 @@ def reweighted(rows: Sequence[SheetRow]) -> list[SheetRow]:
     return [replace(row, weight=size[row.stratum] / labelled[row.stratum]) for row in rows if row.gold]
 
 
-def estimate(rows: Sequence[SheetRow]) -> Estimate:
+def estimate(rows: Sequence[SheetRow]) -> WeightedEstimate:
     """The weighted share of right predictions.
 
     The interval is Wilson's, with the effective number of rows n* = P(1 - P) / V in place of n, where V is the
@@ -130,7 +129,7 @@ def estimate(rows: Sequence[SheetRow]) -> Estimate:
         smooth += share * p
         variance += share**2 * p * (1 - p) / len(members)
     low, high = wilson(value, smooth * (1 - smooth) / variance)
-    return Estimate(value, low, high, len(rows), total)
+    return WeightedEstimate(value, low, high, len(rows), total)
 
 
 def threshold(rows: Sequence[SheetRow], wanted: float) -> Threshold | None:
@@ -154,12 +153,12 @@ def _right(row: SheetRow) -> bool:
     return row.gold == row.prediction.predicted
 
 
-def _label_score(label: str, rows: Sequence[SheetRow]) -> LabelScore:
+def _label_score(label: str, rows: Sequence[SheetRow]) -> LabelQuality:
     predicted = [row for row in rows if row.prediction.predicted == label]
-    return LabelScore(label, estimate(predicted) if predicted else None, _recall(label, rows))
+    return LabelQuality(label, estimate(predicted) if predicted else None, _recall(label, rows))
 
 
-def _recall(label: str, rows: Sequence[SheetRow]) -> Estimate | None:
+def _recall(label: str, rows: Sequence[SheetRow]) -> WeightedEstimate | None:
     """The weighted share of a label's rows that got it.
 
     Rows that were predicted the label are right if they are of it, all others wrong; what is not certain is how many
@@ -188,12 +187,12 @@ def _recall(label: str, rows: Sequence[SheetRow]) -> Estimate | None:
     # One side only: nothing is left to vary but the number of its rows.
     n = smooth * (1 - smooth) / variance if variance else float(len(gold))
     low, high = wilson(value, n)
-    return Estimate(value, low, high, len(gold), total)
+    return WeightedEstimate(value, low, high, len(gold), total)
 
 
-def _cell(gold: str, predicted: str, rows: Sequence[SheetRow]) -> Cell:
+def _cell(gold: str, predicted: str, rows: Sequence[SheetRow]) -> ConfusionCell:
     found = [row.weight for row in rows if (row.gold, row.prediction.predicted) == (gold, predicted)]
-    return Cell(gold, predicted, math.fsum(found), len(found))
+    return ConfusionCell(gold, predicted, math.fsum(found), len(found))
 
 
 def _mistakes(rows: Sequence[SheetRow]) -> tuple[Mistake, ...]:
@@ -201,8 +200,6 @@ def _mistakes(rows: Sequence[SheetRow]) -> tuple[Mistake, ...]:
         (row for row in rows if not _right(row)), key=lambda row: (-row.prediction.margin, row.prediction.id)
     )
     return tuple(
-        Mistake(
-            one.prediction.id, plain(one.prediction.text), one.prediction.predicted, one.gold, one.prediction.margin
-        )
+        Mistake(one.prediction.id, str(one.prediction.text), one.prediction.predicted, one.gold, one.prediction.margin)
         for one in wrong[:_MISTAKES]
     )

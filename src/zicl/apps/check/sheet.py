@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from zicl._util.files import read_json, write_json, write_text
-from zicl.apps.check.predictions import Prediction, cell
+from zicl.apps.check.predictions import OutputPrediction, cell
 from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.inputs.output import to_csv
-from zicl.inputs.pair import halves
-from zicl.inputs.rows import Row, read_rows, row_name
+from zicl.inputs.pair import Pair, Text, text_parts
+from zicl.inputs.tables import InputRow, read_rows, row_name
 
 # The columns that a sheet has only where rows are pairs, or have labels of their own.
 _SECOND, _CHOICES = "second text", "choices"
@@ -27,7 +27,7 @@ _AGAIN = "it was written beside the sheet, under its name: move or rename it as 
 class SheetRow:
     """A row to label. ``weight`` says how many rows of the output it stands for."""
 
-    prediction: Prediction
+    prediction: OutputPrediction
     stratum: str
     weight: float
     gold: str = ""
@@ -109,14 +109,14 @@ def _choice(name: str, words: str) -> str:
 
 
 def _extra(rows: Sequence[SheetRow]) -> list[str]:
-    paired = any(len(halves(row.prediction.text)) > 1 for row in rows)
+    paired = any(isinstance(row.prediction.text, Pair) for row in rows)
     chosen = any(row.prediction.choices for row in rows)
     return [_SECOND] * paired + [_CHOICES] * chosen
 
 
 def _shown(row: SheetRow) -> dict[str, str]:
     """What who labels a row gets to see."""
-    text, *second = halves(row.prediction.text)
+    text, *second = text_parts(row.prediction.text)
     choices = " | ".join(_choice(*one) for one in row.prediction.choices.items())
     return {
         "id": row.prediction.id,
@@ -140,9 +140,8 @@ def _read_key(path: Path) -> Sheet:
         found = read_json(key)
         rows = []
         for entry in found["rows"]:
-            # Sheets that were drawn before rows had choices lack them.
-            kept = {"choices": {}, **entry}
-            one = Prediction(*(kept[name] for name in ("id", "text", "predicted", "margin", "choices")))
+            text = Pair(**entry["text"]) if isinstance(entry["text"], dict) else entry["text"]
+            one = OutputPrediction(entry["id"], text, entry["predicted"], entry["margin"], entry["choices"])
             rows.append(SheetRow(one, entry["stratum"], entry["weight"]))
         return Sheet(tuple(found["labels"]), tuple(rows))
     except (KeyError, TypeError) as error:
@@ -157,11 +156,11 @@ class _Finder:
 
     def __init__(self, drawn: Sheet) -> None:
         self._ids = {row.prediction.id: row.prediction for row in drawn.rows}
-        self._texts: dict[str, list[Prediction]] = {}
+        self._texts: dict[str, list[OutputPrediction]] = {}
         for row in drawn.rows:
             self._texts.setdefault(_plain(row.prediction.text), []).append(row.prediction)
 
-    def __call__(self, row: Row, where: str) -> Prediction:
+    def __call__(self, row: InputRow, where: str) -> OutputPrediction:
         named, like = self._ids.get(row.id), self._texts.get(_plain(row.text), [])
         if named is not None and (named in like or not like):
             return named
@@ -174,8 +173,8 @@ class _Finder:
         )
 
 
-def _plain(text: str) -> str:
-    return " ".join(" ".join(half.split()).removeprefix("'") for half in halves(text))
+def _plain(text: Text) -> str:
+    return " ".join(" ".join(half.split()).removeprefix("'") for half in text_parts(text))
 
 
 def _check_unlabelled(path: Path) -> None:

@@ -24,7 +24,7 @@ class WorkerLostError(Exception):
 
 
 @dataclass(frozen=True)
-class Call:
+class WorkerCall:
     """What a worker is asked to do. Calls of one ``home`` go to one worker as long as none is idle."""
 
     method: str
@@ -32,7 +32,7 @@ class Call:
     home: int | None = None
 
 
-class Crew(Protocol):
+class Workers(Protocol):
     """Who makes workers and carries calls to them; a worker and a future may be anything, futures hashable."""
 
     def hire(self) -> Any:
@@ -43,7 +43,7 @@ class Crew(Protocol):
         """The future of its having loaded what it needs."""
         ...
 
-    def start(self, worker: Any, call: Call) -> Any:
+    def start(self, worker: Any, call: WorkerCall) -> Any:
         """The future of a call's answer."""
         ...
 
@@ -60,15 +60,15 @@ class Crew(Protocol):
         ...
 
 
-class Pool:
+class WorkerPool:
     """So many workers of a crew. While a replacement is awaited the others do its share."""
 
-    def __init__(self, crew: Crew, size: int) -> None:
+    def __init__(self, crew: Workers, size: int) -> None:
         self._crew, self._size = crew, size
         # Workers by their place: those that load, by the future of their being ready, and those without a job.
         self._loading: dict[Any, tuple[int, Any]] = {}
         self._idle: list[tuple[int, Any]] = []
-        self._busy: dict[Any, tuple[int, Any, int, Call]] = {}
+        self._busy: dict[Any, tuple[int, Any, int, WorkerCall]] = {}
         self._lost_loading = 0
 
     def __enter__(self) -> Self:
@@ -81,11 +81,11 @@ class Pool:
         for worker in workers:
             self._crew.dismiss(worker)
 
-    def ask(self, call: Call) -> Any:
+    def ask(self, call: WorkerCall) -> Any:
         """The answer to one call, from whichever worker is ready first."""
         return next(answer for _, answer in self.run([call]))
 
-    def in_order(self, calls: Iterable[Call]) -> Iterator[Any]:
+    def in_order(self, calls: Iterable[WorkerCall]) -> Iterator[Any]:
         """The answers in the order of the calls. Only some are begun before an earlier one is there."""
         early, given = dict[int, Any](), Counter[str]()
         for number, answer in self.run(calls, before=lambda: given["answers"] + _EARLY * self._size):
@@ -94,12 +94,12 @@ class Pool:
                 given["answers"] += 1
                 yield early.pop(given["answers"] - 1)
 
-    def run(self, calls: Iterable[Call], before: Callable[[], float] = lambda: inf) -> Iterator[tuple[int, Any]]:
+    def run(self, calls: Iterable[WorkerCall], before: Callable[[], float] = lambda: inf) -> Iterator[tuple[int, Any]]:
         """The number and the answer of every call, as they come. Calls are drawn as workers become idle.
 
         No call is begun unless its number is below ``before()``.
         """
-        waiting, losses = _Waiting(calls), Counter[int]()
+        waiting, losses = _PendingJobs(calls), Counter[int]()
         while True:
             while self._idle and (found := waiting.take(self._idle[0][0], self._size, before())):
                 place, worker = self._idle.pop(0)
@@ -155,21 +155,21 @@ class Pool:
             self._idle.append((place, worker))
 
 
-class _Waiting:
+class _PendingJobs:
     """Calls that no worker has, numbered in their order; of those ahead a worker gets one of its own first."""
 
-    def __init__(self, calls: Iterable[Call]) -> None:
+    def __init__(self, calls: Iterable[WorkerCall]) -> None:
         self._rest = enumerate(calls)
-        self._ahead: deque[tuple[int, Call]] = deque()
+        self._ahead: deque[tuple[int, WorkerCall]] = deque()
 
     def is_empty(self) -> bool:
         self._look(1)
         return not self._ahead
 
-    def put_back(self, number: int, call: Call) -> None:
+    def put_back(self, number: int, call: WorkerCall) -> None:
         self._ahead.appendleft((number, call))
 
-    def take(self, place: int, places: int, before: float) -> tuple[int, Call] | None:
+    def take(self, place: int, places: int, before: float) -> tuple[int, WorkerCall] | None:
         self._look(_AHEAD)
         open_to_it = [n for n, (number, _) in enumerate(self._ahead) if number < before]
         if not open_to_it:

@@ -9,16 +9,15 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
-from zicl.apps.cluster.connect import Cluster
-from zicl.apps.cluster.failure import in_short, own_error
-from zicl.apps.cluster.pool import Call, WorkerLostError
+from zicl.apps.cluster.connect import Cluster, cluster_error, short_message
+from zicl.apps.cluster.pool import WorkerCall, WorkerLostError
 from zicl.exceptions import ClusterError
 
 # After so long without a word from any worker, it is said that the cluster may have no room for them.
 _PATIENCE = 60.0
 
 
-class RayCrew:
+class RayWorkers:
     """Workers of one class, made with the same arguments, on whichever machines have room for them.
 
     The class stores its arguments, has a method ``ready()`` that loads, and one for each call, with its argument.
@@ -44,7 +43,7 @@ class RayCrew:
         """The future of its having loaded."""
         return worker.ready.remote()
 
-    def start(self, worker: Any, call: Call) -> Any:
+    def start(self, worker: Any, call: WorkerCall) -> Any:
         """The future of a call's answer."""
         return getattr(worker, call.method).remote(call.argument)
 
@@ -62,16 +61,16 @@ class RayCrew:
         try:
             return ray.get(future)
         except RayTaskError as error:
-            raise own_error(error) from error
+            raise cluster_error(error) from error
         except RayActorError as error:
             if getattr(error, "actor_init_failed", False):
                 raise ClusterError(
-                    f"a worker could not be started: {in_short(error)}",
+                    f"a worker could not be started: {short_message(error)}",
                     hint="the same Python and the same zicl have to be on all machines",
                 ) from error
-            raise WorkerLostError(in_short(error)) from error
+            raise WorkerLostError(short_message(error)) from error
         except RayError as error:
-            raise WorkerLostError(in_short(error)) from error
+            raise WorkerLostError(short_message(error)) from error
 
     def dismiss(self, worker: Any) -> None:
         """End an actor at once."""

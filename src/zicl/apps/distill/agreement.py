@@ -55,7 +55,7 @@ class Agreement:
         return cls(**{**values, "labels": tuple(LabelAgreement(**entry) for entry in values["labels"])})
 
 
-def agree(names: Sequence[str], shares: Scores, scores: Scores) -> Agreement:
+def measure_agreement(names: Sequence[str], shares: Scores, scores: Scores) -> Agreement:
     """Compare the language model's probabilities with the small classifier's scores, a row each."""
     theirs, ours = shares.argmax(axis=1), scores.argmax(axis=1)
     cross = loss(shares, scores)

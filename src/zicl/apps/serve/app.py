@@ -9,25 +9,23 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from zicl import __version__
+from zicl._util.process import __version__
 from zicl.apps.serve import schema
-from zicl.apps.serve.answers import LeftError, nobody
-from zicl.apps.serve.body import Body
-from zicl.apps.serve.guard import Access, Guard
-from zicl.apps.serve.headers import Around
-from zicl.apps.serve.invalid import invalid
+from zicl.apps.serve.body import RequestBody
 from zicl.apps.serve.page import Page
 from zicl.apps.serve.problems import RefusedError, of_status, refusal
-from zicl.apps.serve.routes import REQUESTS, make_router
+from zicl.apps.serve.routes import REQUESTS, ClientLeftError, make_router, no_content
+from zicl.apps.serve.security import Access, AccessGuard, SecurityHeaders
 from zicl.apps.serve.service import Service
+from zicl.apps.serve.validation_errors import invalid_request
 from zicl.exceptions import ZICLError
 
 
 def make_app(service: Service, access: Access, page: Page) -> ASGIApp:
     """The whole application. The order matters: nothing is read before it is allowed."""
     limits = service.limits
-    inner = Body(_api(service, page), most=limits.body, requests=limits.queue, addresses=REQUESTS)
-    return Around(Guard(inner, access, page), service.metrics)
+    inner = RequestBody(_api(service, page), most=limits.body, requests=limits.queue, addresses=REQUESTS)
+    return SecurityHeaders(AccessGuard(inner, access, page), service.metrics)
 
 
 class _Described(FastAPI):
@@ -53,7 +51,12 @@ def _api(service: Service, page: Page) -> FastAPI:
         separate_input_output_schemas=False,
     )
     api.include_router(make_router(service, page))
-    for kind, answer in ((RefusedError, _refused), (ZICLError, _refused), (LeftError, _left), (Exception, _refused)):
+    for kind, answer in (
+        (RefusedError, _refused),
+        (ZICLError, _refused),
+        (ClientLeftError, _left),
+        (Exception, _refused),
+    ):
         api.add_exception_handler(kind, answer)
     api.add_exception_handler(RequestValidationError, _invalid)
     api.add_exception_handler(HTTPException, _http)
@@ -65,12 +68,12 @@ async def _refused(_request: Request, error: Exception) -> Response:
 
 
 async def _left(_request: Request, _error: Exception) -> Response:
-    return nobody()
+    return no_content()
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     found = cast(RequestValidationError, error)
-    return invalid(found.errors(), REQUESTS.get(request.url.path), found.body).response()
+    return invalid_request(found.errors(), REQUESTS.get(request.url.path), found.body).response()
 
 
 async def _http(_request: Request, error: Exception) -> Response:

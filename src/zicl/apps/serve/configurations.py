@@ -1,24 +1,92 @@
-"""From a request's settings to what runs: the server's own classifier, or one like it, put together once."""
+"""Names in a request: of methods, templates and retrievers. A wrong one is refused with the part it stands in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
+from zicl._util.cache import BoundedCache
+from zicl._util.registry import did_you_mean
 from zicl.apps.serve import schema
-from zicl.apps.serve.cache import Cache
-from zicl.apps.serve.names import check_method, check_template
+from zicl.apps.serve.problems import INVALID, RefusedError
 from zicl.classifier import ZICLClassifier
-from zicl.config import Calibration, PromptSettings, get_method
+from zicl.config import METHODS, Calibration, PromptSettings, get_method
 from zicl.exceptions import PromptError, RetrievalError, TokenizationError, UsageError
 from zicl.prompt.labels import Label, Labels
-from zicl.prompt.template import TEMPLATES
+from zicl.prompt.template import TEMPLATES, Template
 from zicl.retrieve.index import Index
+from zicl.retrieve.strategies.base import RETRIEVERS
 from zicl.score.ensemble import Ensemble
-from zicl.score.factory import Settings
-from zicl.score.priors import learns_priors
+
+_LINES = "for example ['Review: {input}', 'Sentiment: {label}']"
+
+
+def templates() -> dict[str, Template]:
+    """Those a server takes: of single texts."""
+    return {name: template for name, template in TEMPLATES.items() if not template.two_fields}
+
+
+def check_method(name: str) -> None:
+    """A method of classification."""
+    _check("method", name, METHODS, "one of the methods that /v1/info lists")
+
+
+def check_template(given: str | tuple[str, str] | None) -> None:
+    """A template of single texts, by name or by its lines; "auto" is picked by the labels."""
+    if isinstance(given, tuple):
+        template = _tried(lambda: Template(*given))
+        if template.two_fields:
+            raise _of_pairs()
+    elif given in TEMPLATES and given not in templates():
+        raise _of_pairs()
+    elif given not in (None, "auto"):
+        _check("template", str(given), templates(), "one of the templates that /v1/info lists, or two lines")
+
+
+def check_retriever(name: str) -> None:
+    """A way to find sentences; a method of classification has one, which is then named."""
+    known = RETRIEVERS.names()
+    if name in METHODS and name not in known:
+        retrieval = METHODS[name].retrieval
+        own = f"retrieves as {retrieval.method!r} does" if retrieval.k else "retrieves nothing"
+        raise RefusedError(
+            INVALID,
+            f"{name!r} is a method of /v1/classify, and no retrieval method",
+            expected="one of the retrievals that /v1/info lists",
+            hint=f"{name!r} {own}. Known: {', '.join(known)}",
+            field="method",
+        )
+    _check("retrieval method", name, known, "one of the retrievals that /v1/info lists", field="method")
+
+
+def _check(kind: str, name: str, known: Iterable[str], expected: str, field: str | None = None) -> None:
+    if name not in known:
+        error = did_you_mean(kind, name, known)
+        raise RefusedError(INVALID, error.message, expected=expected, hint=error.hint, field=field or kind)
+
+
+def _tried(make: Callable[[], Template]) -> Template:
+    try:
+        return make()
+    except UsageError as error:
+        expected = "two lines, one with {input} and one with {label}"
+        raise RefusedError(INVALID, error.message, expected=expected, hint=_LINES, field="template") from error
+
+
+def _of_pairs() -> RefusedError:
+    return RefusedError(
+        INVALID,
+        "this template is for pairs of texts, and the server takes single ones",
+        expected="a template with {input}",
+        hint=f"known: {', '.join(templates())}; or two lines, {_LINES}",
+        field="template",
+    )
+
+
+# -- From a request's settings to what runs: the server's own classifier, or one like it, put together once.
+
 
 T = TypeVar("T")
 _KEPT = 64
@@ -27,7 +95,7 @@ _WRONG = (UsageError, PromptError, RetrievalError)
 
 
 @dataclass(frozen=True)
-class Configuration:
+class RequestedSettings:
     """What a request changes of the server's own settings; None is left as it is."""
 
     labels: Labels | None = None
@@ -39,7 +107,7 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Configured:
+class ConfiguredClassifier:
     """What runs, and its settings as the API tells them."""
 
     ensemble: Ensemble
@@ -51,15 +119,15 @@ class Configured:
         return len(self.settings.model_dump_json())
 
 
-class Configurations:
+class ClassifierCache:
     """The classifiers asked for of late. ``get`` belongs to the worker; ``read`` computes nothing."""
 
     def __init__(self, base: ZICLClassifier, index: Index | None, *, kept: int = _KEPT) -> None:
         self.base, self.index = base, index
-        self.own = Configured(base.ensemble_, told(base))
-        self._kept: Cache[Configuration, Configured | Exception] = Cache(kept)
+        self.own = ConfiguredClassifier(base.ensemble_, settings_out(base))
+        self._kept: BoundedCache[RequestedSettings, ConfiguredClassifier | Exception] = BoundedCache(kept)
 
-    def read(self, choice: schema.Choice) -> Configuration:
+    def read(self, choice: schema.ClassifierChoice) -> RequestedSettings:
         """The configuration of a request; what is the server's own anyway counts as left out."""
         own = self.own.settings
         labels = None if choice.labels is None else self._labels(choice.labels)
@@ -70,7 +138,7 @@ class Configurations:
         method = choice.method or own.method
         check_method(method)
         check_template(template)
-        return Configuration(
+        return RequestedSettings(
             labels=labels,
             template=template,
             method=_other(method, own.method),
@@ -87,15 +155,15 @@ class Configurations:
             labels = Labels(tuple(_over(x, own[x.name]) for x in labels))
         return None if labels == own else labels
 
-    def get(self, configuration: Configuration) -> Configured:
+    def get(self, configuration: RequestedSettings) -> ConfiguredClassifier:
         """What runs for a configuration; one that cannot be is remembered too."""
-        if configuration == Configuration():
+        if configuration == RequestedSettings():
             return self.own
         found = self._kept.get(configuration)
         if found is None:
             try:
                 made = self._made(configuration).fit()
-                found = Configured(made.ensemble_, told(made))
+                found = ConfiguredClassifier(made.ensemble_, settings_out(made))
             except TokenizationError as error:
                 # Of labels or a template: no other text would do better.
                 found = PromptError("the model's tokens cannot spell these labels or this template", hint=error.hint)
@@ -107,9 +175,9 @@ class Configurations:
             raise found.with_traceback(None)
         return found
 
-    def _made(self, wanted: Configuration) -> ZICLClassifier:
+    def _made(self, wanted: RequestedSettings) -> ZICLClassifier:
         """The base with what is wanted over it; what it learned from texts holds for itself alone and is left out."""
-        own, preset = Settings(**self.base.settings_), get_method(wanted.method or self.base.method_)
+        own, preset = self.base.settings_, get_method(wanted.method or self.base.method_)
         retrieval = own.retrieval.model_copy(update={"share": 1, "include_fit_texts": False})
         labelling, scoring, calibration = own.labelling, own.scoring, own.calibration
         if wanted.method is not None:
@@ -121,7 +189,7 @@ class Configurations:
                 scoring = scoring.model_copy(update={"encoder": preset.scoring.encoder})
         if wanted.k is not None:
             retrieval = retrieval.model_copy(update={"k": wanted.k})
-        if learns_priors(calibration) or calibration.priors is not None:
+        if calibration.fits_priors or calibration.priors is not None:
             calibration = Calibration()
         prompt = self.base.prompt or PromptSettings()
         if wanted.template is not None:
@@ -160,9 +228,9 @@ def _over(given: Label, own: Label) -> Label:
     return replace(own, synonyms=synonyms, description=description)
 
 
-def told(classifier: ZICLClassifier) -> schema.SettingsOut:
+def settings_out(classifier: ZICLClassifier) -> schema.SettingsOut:
     """A classifier's settings as the API tells them."""
-    settings = Settings(**classifier.settings_)
+    settings = classifier.settings_
     return schema.SettingsOut(
         labels=[
             schema.LabelOut(name=x.name, words=x.words, synonyms=[*x.synonyms], description=x.description)

@@ -13,7 +13,7 @@ from zicl.inputs.texts import check_text
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """``body`` is in bytes, ``deadline`` in seconds; ``queue`` counts the texts of all requests that wait."""
 
     body: int = 1 << 20

@@ -8,7 +8,7 @@ from string import Template
 
 from starlette.responses import Response
 
-from zicl._util.inline import source_hash
+from zicl._util.html import csp_hash
 
 # One script in the end, in this order: what is begun last uses all before it.
 _SCRIPTS = (
@@ -53,7 +53,7 @@ def load_page() -> Page:
 def policy(style: str, script: str) -> str:
     """A policy for one style, one script and questions to the own server; no script may make HTML of words."""
     return (
-        f"default-src 'none'; script-src {source_hash(script)}; style-src {source_hash(style)}; connect-src 'self'; "
+        f"default-src 'none'; script-src {csp_hash(script)}; style-src {csp_hash(style)}; connect-src 'self'; "
         "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )

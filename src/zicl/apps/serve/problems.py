@@ -26,7 +26,7 @@ MEDIA_TYPE = "application/problem+json"
 _LOG = logging.getLogger("zicl.apps.serve")
 
 
-class Kind(NamedTuple):
+class ProblemKind(NamedTuple):
     """A kind of problem: the end of its type's name, its status and its title."""
 
     name: str
@@ -34,23 +34,23 @@ class Kind(NamedTuple):
     title: str
 
 
-MALFORMED = Kind("malformed", 400, "The request cannot be read")
-UNAUTHORIZED = Kind("unauthorized", 401, "A token is needed")
-FOREIGN_HOST = Kind("foreign-host", 403, "Asked under another name")
-FOREIGN_ORIGIN = Kind("foreign-origin", 403, "Asked by another site")
-NOT_FOUND = Kind("not-found", 404, "There is nothing here")
-METHOD_NOT_ALLOWED = Kind("method-not-allowed", 405, "This address is asked another way")
-SLOW_BODY = Kind("slow-body", 408, "The request came too slowly")
-TOO_LARGE = Kind("too-large", 413, "The request is too large")
-NOT_JSON = Kind("not-json", 415, "The request is not JSON")
-INVALID = Kind("invalid", 422, "The request cannot be used")
-OVER_LIMIT = Kind("over-limit", 422, "The request asks for too much")
-INTERNAL = Kind("internal", 500, "The server made a mistake")
-BUSY = Kind("busy", 503, "Too many texts are waiting")
-OVERDUE = Kind("overdue", 503, "The answer took too long")
-STARTING = Kind("starting", 503, "The models are being loaded")
-STOPPING = Kind("stopping", 503, "The server is stopping")
-UNAVAILABLE = Kind("unavailable", 503, "The server cannot answer this now")
+MALFORMED = ProblemKind("malformed", 400, "The request cannot be read")
+UNAUTHORIZED = ProblemKind("unauthorized", 401, "A token is needed")
+FOREIGN_HOST = ProblemKind("foreign-host", 403, "Asked under another name")
+FOREIGN_ORIGIN = ProblemKind("foreign-origin", 403, "Asked by another site")
+NOT_FOUND = ProblemKind("not-found", 404, "There is nothing here")
+METHOD_NOT_ALLOWED = ProblemKind("method-not-allowed", 405, "This address is asked another way")
+SLOW_BODY = ProblemKind("slow-body", 408, "The request came too slowly")
+TOO_LARGE = ProblemKind("too-large", 413, "The request is too large")
+NOT_JSON = ProblemKind("not-json", 415, "The request is not JSON")
+INVALID = ProblemKind("invalid", 422, "The request cannot be used")
+OVER_LIMIT = ProblemKind("over-limit", 422, "The request asks for too much")
+INTERNAL = ProblemKind("internal", 500, "The server made a mistake")
+BUSY = ProblemKind("busy", 503, "Too many texts are waiting")
+OVERDUE = ProblemKind("overdue", 503, "The answer took too long")
+STARTING = ProblemKind("starting", 503, "The models are being loaded")
+STOPPING = ProblemKind("stopping", 503, "The server is stopping")
+UNAVAILABLE = ProblemKind("unavailable", 503, "The server cannot answer this now")
 
 # What the framework refuses by itself, in our words.
 _STATUSES = {
@@ -85,7 +85,7 @@ class RefusedError(Exception):
 
     def __init__(
         self,
-        kind: Kind,
+        kind: ProblemKind,
         detail: str,
         *,
         expected: str | None = None,
@@ -148,7 +148,9 @@ def refusal(error: Exception) -> RefusedError:
 
 def of_status(status: int, headers: dict[str, str] | None = None) -> RefusedError:
     """A refusal of the framework's own."""
-    kind, detail = _STATUSES.get(status, (Kind("refused", status, "The request was refused"), "it cannot be answered"))
+    kind, detail = _STATUSES.get(
+        status, (ProblemKind("refused", status, "The request was refused"), "it cannot be answered")
+    )
     allowed = (headers or {}).get("Allow", "")
     expected = {400: "a JSON object", 405: allowed or None}.get(status)
     return RefusedError(kind, detail, expected=expected, hint="/openapi.json lists what can be asked", headers=headers)

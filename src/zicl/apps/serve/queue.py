@@ -1,11 +1,4 @@
-"""A bounded queue before one worker: what is waiting is computed in groups, equal work once.
-
-All of its state belongs to the event loop; only ``compute`` runs elsewhere, in the worker's single thread.
-
-request ─ admit ─▶ ticket ─▶ known answer ─────────────────────────▶ ticket's results
-                        └──▶ equal work under way ─ join ──┐
-                        └──▶ a place in the queue ─ group ─┴─ compute ─▶
-"""
+"""A bounded queue before one worker: waiting work is computed in groups, equal work once."""
 
 from __future__ import annotations
 
@@ -17,14 +10,46 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from zicl.apps.serve.cache import Cache
-from zicl.apps.serve.metrics import Metrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from zicl._util.cache import BoundedCache
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
+
+
+class ServerMetrics:
+    """The counters of one server, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.requests = Counter("zicl_requests", "Requests answered.", ["route", "status"], registry=self._registry)
+        self.seconds = Histogram(
+            "zicl_request_seconds", "Time to answer.", ["route"], buckets=_SECONDS, registry=self._registry
+        )
+        self.waiting = Gauge("zicl_queue_waiting", "Texts that wait.", registry=self._registry)
+        self.refused = Counter("zicl_queue_refused", "Requests refused by a full queue.", registry=self._registry)
+        self.computed = Counter("zicl_computed", "Answers computed.", registry=self._registry)
+        self.cached = Counter("zicl_cached", "Answers that were known already.", registry=self._registry)
+        self.joined = Counter("zicl_joined", "Answers shared with an equal request.", registry=self._registry)
+        self.groups = Histogram(
+            "zicl_group_size", "Texts computed together.", buckets=(1, 2, 4, 8, 16), registry=self._registry
+        )
+        self.ready = Gauge("zicl_ready", "Whether the models are loaded.", registry=self._registry)
+
+    def text(self) -> bytes:
+        """All of them, to be read by Prometheus."""
+        return generate_latest(self._registry)
+
+
+# -- A bounded queue before one worker: what is waiting is computed in groups, equal work once.
+
 
 # Texts computed together: enough to sort by length, few enough that first results come soon.
 GROUP = 16
 
 
-class Work(Protocol):
+class QueuedWork(Protocol):
     """Something to compute; two with one ``key`` have one answer."""
 
     @property
@@ -33,7 +58,7 @@ class Work(Protocol):
         ...
 
 
-class Answer(Protocol):
+class WorkAnswer(Protocol):
     """What was computed; ``weight`` is about its size in bytes."""
 
     @property
@@ -89,8 +114,8 @@ class Queue:
         executor: Executor,
         *,
         places: int,
-        cache: Cache[Hashable, Any],
-        metrics: Metrics,
+        cache: BoundedCache[Hashable, Any],
+        metrics: ServerMetrics,
         group: int = GROUP,
     ) -> None:
         self._compute, self._executor, self._places, self._group = compute, executor, places, group
@@ -103,7 +128,7 @@ class Queue:
         self.waiting = 0
         self.stopping = False
 
-    def admit(self, works: Sequence[Work]) -> Ticket:
+    def admit(self, works: Sequence[QueuedWork]) -> Ticket:
         """A ticket for all of the works, or QueueFullError at once if there is no room for them."""
         if self.stopping:
             raise StoppingError
@@ -122,7 +147,7 @@ class Queue:
         self._count()
         return ticket
 
-    def _join(self, ticket: Ticket, number: int, work: Work) -> None:
+    def _join(self, ticket: Ticket, number: int, work: QueuedWork) -> None:
         job = self._under_way.get(work.key)
         if job is None:
             job = self._under_way[work.key] = _Job(work, [])

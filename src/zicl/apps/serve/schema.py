@@ -44,7 +44,7 @@ class LabelSpec(_Model):
     )
 
 
-class Choice(_Model):
+class ClassifierChoice(_Model):
     """The settings of one request; what is left out is the server's own."""
 
     labels: list[Words | LabelSpec] | None = Field(None, min_length=2, description="At least two; the server's own.")
@@ -59,7 +59,7 @@ class Choice(_Model):
     seed: int | None = Field(None, ge=0, le=_MOST, description="Decides every random draw.")
 
 
-class ClassifyRequest(Choice):
+class ClassifyRequest(ClassifierChoice):
     """One ``text`` or many ``texts``, and the settings to use for them."""
 
     text: str | None = Field(None, description="One text; or give texts.")

@@ -1,4 +1,4 @@
-"""What a running server holds: its queue, its one worker thread, and the engine once it is loaded."""
+"""Hold what a running server has: its queue, its one worker thread, and the engine once it is loaded."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from zicl.apps.serve.cache import Cache
-from zicl.apps.serve.limits import Limits
-from zicl.apps.serve.metrics import Metrics
+from zicl._util.cache import BoundedCache
+from zicl.apps.serve.limits import RequestLimits
 from zicl.apps.serve.problems import STARTING, STOPPING, RefusedError
-from zicl.apps.serve.queue import Queue
+from zicl.apps.serve.queue import Queue, ServerMetrics
 
 if TYPE_CHECKING:
     from zicl.apps.serve.engine import Engine
     from zicl.classifier import ZICLClassifier
 
-# Answers kept, and their size in all.
+
+# Answers kept, and their total size.
 _ANSWERS, _ANSWER_BYTES = 1024, 16 << 20
 
 Load = Callable[[], "ZICLClassifier"]
@@ -27,14 +27,14 @@ Load = Callable[[], "ZICLClassifier"]
 class Service:
     """One classifier behind one queue; ``load`` is called in the worker's thread, once the server listens."""
 
-    def __init__(self, load: Load, limits: Limits) -> None:
-        self._load, self.limits, self.metrics = load, limits, Metrics()
+    def __init__(self, load: Load, limits: RequestLimits) -> None:
+        self._load, self.limits, self.metrics = load, limits, ServerMetrics()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="zicl-worker")
         self.queue = Queue(
             self._compute,
             self._executor,
             places=limits.queue,
-            cache=Cache(_ANSWERS, _ANSWER_BYTES),
+            cache=BoundedCache(_ANSWERS, _ANSWER_BYTES),
             metrics=self.metrics,
         )
         self._engine: Engine | None = None

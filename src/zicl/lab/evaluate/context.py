@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zicl._util.files import read_json
-from zicl._util.progress import Report, silent
+from zicl._util.progress import ProgressReport, silent
 from zicl._util.registry import did_you_mean
 from zicl.corpus.store import MANIFEST, Corpus
 from zicl.exceptions import ConfigError
-from zicl.inputs.pair import plain
+from zicl.inputs.pair import Text
 from zicl.lab.evaluate import controls
 from zicl.lab.evaluate.examples import Example, data_hash, read_examples, read_test, subsample
 from zicl.lab.evaluate.experiment import CorpusRecipe, Experiment
-from zicl.lab.evaluate.methods import Method
+from zicl.lab.evaluate.methods import ExperimentMethod
 from zicl.lab.evaluate.tasks import Task, get_task, read_tasks
 from zicl.lab.evaluate.training import TrainingIndex, check_enough
 from zicl.lm.base import LanguageModel
@@ -30,10 +30,10 @@ from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
 from zicl.retrieve.index import Index, Searchable
 
 if TYPE_CHECKING:
-    from zicl.lm.layer_cache import Below
+    from zicl.lm.layer_cache import LowerLayerCache
 
 
-class World:
+class ExperimentContext:
     """The examples are read at once, so that a bad row is found before anything long begins; the rest is lazy."""
 
     def __init__(
@@ -43,7 +43,7 @@ class World:
         lm: LanguageModel | None = None,
         index: Index | None = None,
         offline: bool = False,
-        report: Report = silent,
+        report: ProgressReport = silent,
     ) -> None:
         self.experiment, self.offline, self.report = experiment, offline, report
         self._lm, self._index = lm, index
@@ -54,7 +54,7 @@ class World:
         self.counts: dict[str, Counter[str]] = {}
         self.examples = {name: self._test(name) for name in experiment.tasks}
         self.training = {name: self._train(name) for name in experiment.tasks} if self.needs("labelled") else {}
-        self._embedded: dict[str, NDArray[np.float32]] = {}
+        self._embedded: dict[Text, NDArray[np.float32]] = {}
         self._clusters: dict[tuple[str, int, int], Clusters] = {}
         self._training_indexes: dict[str, TrainingIndex] = {}
         self._parts: dict[tuple[float, tuple[str, ...], int], Searchable] = {}
@@ -139,7 +139,7 @@ class World:
             _build(recipe, self.report, offline=self.offline)
         return Index.open(recipe.path, offline=self.offline)
 
-    def corpus(self, method: Method, seed: int) -> Searchable | None:
+    def corpus(self, method: ExperimentMethod, seed: int) -> Searchable | None:
         """What of the raw corpus a method reads under a seed."""
         if not method.needs_corpus or self.index is None:
             return None
@@ -147,44 +147,44 @@ class World:
             return self.index
         key = method.corpus_share, method.without, seed if method.corpus_share < 1 else 0
         if key not in self._parts:
-            from zicl.retrieve.subset import subset
+            from zicl.retrieve.index import subset
 
             self._parts[key] = subset(self.index, share=key[0], without=key[1], seed=key[2])
         return self._parts[key]
 
     @contextmanager
-    def silenced(self, method: Method) -> Iterator[None]:
+    def silenced(self, method: ExperimentMethod) -> Iterator[None]:
         """The language model without the attention heads that a method silences."""
         if not self.needs("silenced"):
             yield
             return
-        from zicl.lm.heads import Head, silenced, transformers_model
+        from zicl.lm.heads import Head, silence_heads, transformers_model
 
-        heads = silenced(self.lm, [Head(*pair) for pair in method.silenced]) if method.silenced else nullcontext()
+        heads = silence_heads(self.lm, [Head(*pair) for pair in method.silenced]) if method.silenced else nullcontext()
         below = transformers_model(self.lm).forward.sharing(self._below) if self._below else nullcontext()
         with heads, below:
             yield
 
     @cached_property
-    def _below(self) -> Below | None:
+    def _below(self) -> LowerLayerCache | None:
         """The layers below all heads that any method silences."""
-        from zicl.lm.heads import layout
-        from zicl.lm.layer_cache import Below
+        from zicl.lm.heads import head_layout
+        from zicl.lm.layer_cache import LowerLayerCache
 
         lowest = min(layer for method in self.methods.values() for layer, _ in method.silenced)
-        return Below(layout(self.lm).blocks[:lowest]) if lowest else None
+        return LowerLayerCache(head_layout(self.lm).blocks[:lowest]) if lowest else None
 
     @cached_property
     def encoder(self) -> Encoder:
         """The corpus' own encoder, else the default one."""
         return self.index.encoder if self.index is not None else load_encoder(DEFAULT_ENCODER, offline=self.offline)
 
-    def embed(self, text: str) -> NDArray[np.float32]:
+    def embed(self, text: Text) -> NDArray[np.float32]:
         """A text's vector, encoded alone and once for all methods."""
         if self.index is not None:
             return self.index.embed(text)
         if text not in self._embedded:
-            self._embedded[text] = self.encoder.encode([plain(text)])[0]
+            self._embedded[text] = self.encoder.encode([str(text)])[0]
         return self._embedded[text]
 
     def clusters(self, task: str, share: int, seed: int) -> Clusters | None:
@@ -204,9 +204,10 @@ class World:
         return self._training_indexes[task]
 
 
-def _build(recipe: CorpusRecipe, report: Report, *, offline: bool) -> None:
+def _build(recipe: CorpusRecipe, report: ProgressReport, *, offline: bool) -> None:
     """Build the corpus of a recipe, text and index, where it is not there yet; a killed build goes on."""
-    from zicl.corpus.builder import BuildOptions, build_corpus
+    from zicl.corpus.builder import build_corpus
+    from zicl.corpus.shards import BuildOptions
     from zicl.corpus.sources import find_sources
     from zicl.retrieve.builder import FOLDER, build_index
 

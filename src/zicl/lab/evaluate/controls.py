@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from zicl.config import Retrieval
 from zicl.exceptions import ConfigError, LabelError
-from zicl.inputs.pair import plain
+from zicl.inputs.pair import Text
 from zicl.lab.evaluate.training import TrainingIndex
 from zicl.lm.base import LanguageModel
 from zicl.prompt.builder import Branch, Prompt
 from zicl.prompt.labels import Labels
-from zicl.prompt.tokens import EMPTY, Segment, cut, segment
+from zicl.prompt.tokens import EMPTY, Segment, tokenize, truncate
 from zicl.retrieve.strategies.base import Query
 from zicl.score.factory import make_retriever
 
 Scores = NDArray[np.float64]
-Embed = Callable[[str], NDArray[np.float32]]
+Embed = Callable[[Text], NDArray[np.float32]]
 
 
 def majority(counts: Mapping[str, int], labels: Labels) -> Scores:
@@ -28,7 +28,7 @@ def majority(counts: Mapping[str, int], labels: Labels) -> Scores:
         return np.log(np.array([counts.get(name, 0) for name in labels.names]) / sum(counts.values()))
 
 
-def cosine(texts: Sequence[str], phrases: Sequence[str], embed: Embed) -> Scores:
+def cosine(texts: Sequence[Text], phrases: Sequence[str], embed: Embed) -> Scores:
     """The cosine of each text to each label's phrase."""
     targets = np.stack([embed(phrase) for phrase in phrases])
     return np.stack([targets @ embed(text) for text in texts]).astype(np.float64)
@@ -51,7 +51,7 @@ def gold_rows(index: TrainingIndex, k: int, seed: int) -> list[int]:
     return [item.row for item in found]
 
 
-def logistic(texts: Sequence[str], index: TrainingIndex, labels: Labels, k: int, seed: int, embed: Embed) -> Scores:
+def logistic(texts: Sequence[Text], index: TrainingIndex, labels: Labels, k: int, seed: int, embed: Embed) -> Scores:
     """Log-probabilities of a logistic regression on the embeddings of the same k gold examples as ICL-gold."""
     from sklearn.linear_model import LogisticRegression
 
@@ -69,15 +69,15 @@ def logistic(texts: Sequence[str], index: TrainingIndex, labels: Labels, k: int,
     return scores
 
 
-def instruction(text: str, labels: Labels, lm: LanguageModel, limit: int) -> Prompt:
+def instruction(text: Text, labels: Labels, lm: LanguageModel, limit: int) -> Prompt:
     """A plain instruction through the model's own chat template; the label words are scored as its answer."""
-    text = plain(text)
-    shortened = cut(lm.tokenizer, text, limit)
+    plain = str(text)
+    shortened = truncate(lm.tokenizer, plain, limit)
     words = ", ".join(labels.words)
     asked = f"Which label fits this text best? Answer with one of: {words}.\n\nText: {shortened.text}"
     opening = chat_tokens(lm, asked)
-    branches = tuple(Branch(EMPTY, segment(lm.tokenizer, word)) for word in labels.words)
-    cut_off = len(shortened) < len(lm.tokenizer.encode(text))
+    branches = tuple(Branch(EMPTY, tokenize(lm.tokenizer, word)) for word in labels.words)
+    cut_off = len(shortened) < len(lm.tokenizer.encode(plain))
     return Prompt(EMPTY, Segment(asked, opening), branches, input_cut=cut_off)
 
 

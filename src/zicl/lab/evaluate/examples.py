@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from zicl._util.random import rng, stable_hash
-from zicl.corpus.sources import detect_format
 from zicl.exceptions import DownloadError, ModelError, TextError
-from zicl.inputs.rows import check_distinct, read_options, read_records, row_name
+from zicl.inputs.files import detect_format
+from zicl.inputs.pair import Text, text_key
+from zicl.inputs.tables import check_distinct, read_options, read_records, row_name
 from zicl.inputs.texts import check_columns
 from zicl.lab.evaluate.tasks import Task
 
@@ -27,7 +28,7 @@ class Example:
     """A text with its gold label, and its own options if it has any."""
 
     id: str
-    text: str
+    text: Text
     label: str
     options: tuple[str, ...] = ()
 
@@ -99,7 +100,7 @@ def subsample(examples: Sequence[Example], n: int, seed: int) -> list[Example]:
 def data_hash(examples: Iterable[Example]) -> str:
     """A hash of the examples' ids, texts and labels, whatever their order."""
     ordered = sorted(examples, key=lambda example: example.id)
-    return f"{stable_hash(*(part for e in ordered for part in (e.id, e.text, e.label, *e.options))):032x}"
+    return f"{stable_hash(*(part for e in ordered for part in (e.id, text_key(e.text), e.label, *e.options))):032x}"
 
 
 def _file_records(path: Path) -> list[Any]:

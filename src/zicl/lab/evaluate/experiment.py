@@ -10,10 +10,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from zicl._util.files import read_toml
 from zicl._util.registry import did_you_mean
-from zicl._util.validation import readable
+from zicl._util.validation import config_error
 from zicl.config import PromptSettings, Scoring
 from zicl.exceptions import ConfigError
-from zicl.lab.evaluate.methods import METHODS, Inference, Method, check_definitions, get_method
+from zicl.lab.evaluate.methods import (
+    EXPERIMENT_METHODS,
+    ExperimentMethod,
+    Inference,
+    check_definitions,
+    get_experiment_method,
+)
 from zicl.lab.evaluate.tasks import read_tasks, unknown_task
 
 PAPER_SEEDS = (100, 13, 21, 42, 87)
@@ -57,7 +63,7 @@ class Experiment(_Strict):
     prompt: PromptSettings = PromptSettings()
     scoring: Scoring = Scoring()
     batch: int = Field(32, ge=1)
-    define: dict[str, Method] = {}
+    define: dict[str, ExperimentMethod] = {}
     task_file: str | None = None
     data: dict[str, str] = {}
     train: dict[str, str] = {}
@@ -77,7 +83,7 @@ class Experiment(_Strict):
         self._check_tasks_named()
         self._check_seeds()
         for name in self.methods:
-            get_method(name, self.define)
+            get_experiment_method(name, self.define)
         if self.define:
             from zicl.retrieve.strategies.base import RETRIEVERS
 
@@ -90,8 +96,8 @@ class Experiment(_Strict):
             raise ConfigError("scoring.encoder is not set here", hint="a method has it: [define.NAME], encoder = true")
         if self.prompt.template != "auto":
             raise ConfigError("prompt.template is not set here", hint="a task has its template; see templates")
-        if self.corpus is None and any(get_method(name, self.define).needs_corpus for name in self.methods):
-            needing = [name for name in self.methods if get_method(name, self.define).needs_corpus]
+        if self.corpus is None and any(get_experiment_method(name, self.define).needs_corpus for name in self.methods):
+            needing = [name for name in self.methods if get_experiment_method(name, self.define).needs_corpus]
             raise ConfigError(
                 f"no corpus was named, from which to take the demonstrations of: {', '.join(needing)}",
                 hint="--corpus reviews.zicl (zicl corpus build), or leave these methods out",
@@ -121,10 +127,10 @@ class Experiment(_Strict):
             return self.seeds[inference]
         return tuple(dict.fromkeys(seed for seeds in self.seeds.values() for seed in seeds))
 
-    def method(self, name: str) -> Method:
+    def method(self, name: str) -> ExperimentMethod:
         """A method by name, with the experiment's k."""
-        found = get_method(name, self.define)
-        if found.retrieval.k and (name in METHODS or "k" not in found.retrieval.model_fields_set):
+        found = get_experiment_method(name, self.define)
+        if found.retrieval.k and (name in EXPERIMENT_METHODS or "k" not in found.retrieval.model_fields_set):
             return found.model_copy(update={"retrieval": found.retrieval.model_copy(update={"k": self.k})})
         return found
 
@@ -149,7 +155,7 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
         return Experiment(**table)
     except ValidationError as error:
         names = {name: _OPTIONS.get(name, f"--{name.replace('_', '-')}") for name in options}
-        raise readable(error, Experiment, f"{path}: " if path else "", names) from error
+        raise config_error(error, Experiment, f"{path}: " if path else "", names) from error
 
 
 def resolve_paths(table: dict[str, Any], folder: Path) -> None:

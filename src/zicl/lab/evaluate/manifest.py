@@ -5,20 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from zicl import __version__
-from zicl._util.versions import versions
-from zicl.lab.evaluate.context import World
+from zicl._util.process import __version__, versions
+from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.examples import data_hash
-from zicl.lab.evaluate.plan import Cell, cells
+from zicl.lab.evaluate.plan import PlanCell, cells
 from zicl.lab.evaluate.store import FORMAT
 from zicl.lab.evaluate.tasks import Task
-from zicl.lm.remote.address import is_remote, parse
+from zicl.lm.remote.settings import is_remote, parse_address
 from zicl.retrieve.index import Index
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "sentence-transformers", "faiss-cpu", "numpy", "scikit-learn")
 
 
-def manifest(world: World) -> dict[str, Any]:
+def manifest(world: ExperimentContext) -> dict[str, Any]:
     """Everything but the rows."""
     return {
         "format": FORMAT,
@@ -33,7 +32,7 @@ def manifest(world: World) -> dict[str, Any]:
     }
 
 
-def fingerprint(world: World) -> dict[str, Any]:
+def fingerprint(world: ExperimentContext) -> dict[str, Any]:
     """Model, corpus and versions: rows of two fingerprints are never mixed."""
     lm, scoring = (world.lm if world.needs("needs_lm") else None), world.experiment.scoring
     return {
@@ -58,7 +57,7 @@ def _corpus(index: Index) -> dict[str, Any]:
     }
 
 
-def _task(world: World, task: Task) -> dict[str, Any]:
+def _task(world: ExperimentContext, task: Task) -> dict[str, Any]:
     training, experiment = world.training.get(task.name), world.experiment
     from_hub = task.hub is not None and task.test is None and task.name not in experiment.data
     note = task.hub.note if from_hub and task.hub and not task.note else task.note
@@ -76,7 +75,7 @@ def _task(world: World, task: Task) -> dict[str, Any]:
     }
 
 
-def _cell(world: World, cell: Cell) -> dict[str, Any]:
+def _cell(world: ExperimentContext, cell: PlanCell) -> dict[str, Any]:
     method, task = world.methods[cell.method], world.tasks[cell.task]
     template = task.template if cell.template == "task" else cell.template
     return {
@@ -101,7 +100,7 @@ def _without_folder(name: str) -> str:
     ('gguf:model.gguf', 'hf:org/model', 'smollm2-135m')
     """
     if is_remote(name):
-        return str(parse(name).shown)
+        return str(parse_address(name).shown)
     prefix, colon, rest = name.rpartition(":") if name.startswith("gguf:") else ("", "", name)
     local = prefix or Path(rest).expanduser().exists()
     return f"{prefix}{colon}{Path(rest).name}" if local else name

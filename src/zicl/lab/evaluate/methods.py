@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from zicl._util.registry import did_you_mean
 from zicl.config import METHODS as ZERO_SHOT
-from zicl.config import WITHOUT_DRAWS, Calibration, Dumped, Labelling, Retrieval
+from zicl.config import Calibration, FrozenSettings, Labelling, Retrieval
 from zicl.exceptions import ConfigError
+from zicl.retrieve.strategies.base import RETRIEVERS
 
 Inference = Literal["direct", "channel", "both"]
 Kind = Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"]
 
 
-class Method(Dumped):
+class ExperimentMethod(FrozenSettings):
     """How demonstrations are found and labelled, or which control stands in their place.
 
     ``demos`` says where they come from: the raw corpus, or the task's labelled training examples.
     """
-
-    later = ("corpus_share", "without", "identical", "silenced")
 
     title: str = ""
     kind: Kind = "prompt"
@@ -45,12 +44,12 @@ class Method(Dumped):
     silenced: tuple[tuple[int, int], ...] = ()
 
     @model_validator(mode="after")
-    def _possible(self) -> Method:
+    def _possible(self) -> ExperimentMethod:
         if self.labels == "gold" and self.demos == "corpus":
             raise ValueError("gold labels need demos = 'train': raw text has no labels")
         if self.labels == "gold" and self.labelling != Labelling(words="original"):
             raise ValueError("gold labels are neither drawn nor shown as other words: leave out labelling")
-        if self.demos == "train" and self.retrieval.method in ("physical", "domain-random"):
+        if self.demos == "train" and self._strategy.needs_neighbours:
             raise ValueError("training examples have no neighbours or domains: use random, nearest or diverse")
         if self.demos == "train" and (self.retrieval.share > 1 or self.labelling.source == "self"):
             raise ValueError("shared demonstrations and the model's own labels are for raw text: demos = 'corpus'")
@@ -61,20 +60,25 @@ class Method(Dumped):
         return self
 
     @model_validator(mode="after")
-    def _has_what_is_changed(self) -> Method:
+    def _has_what_is_changed(self) -> ExperimentMethod:
         """An option of something the method has none of would change nothing, without a word."""
         if (self.corpus_share < 1 or self.without) and not self.needs_corpus:
             raise ValueError("corpus_share and without are of the raw corpus, which this method does not read")
         shows = self.kind == "prompt" and self.retrieval.k > 0
-        if self.retrieval.order != "nearest-last" and (not shows or self.retrieval.method == "random"):
+        if self.retrieval.order != "nearest-last" and (not shows or self._strategy.shared):
             raise ValueError("retrieval.order is of demonstrations found by nearness, and this method has none")
-        if self.identical and not (shows and self.labels == "gold" and self.retrieval.method == "random"):
+        if self.identical and not (shows and self.labels == "gold" and self._strategy.shared):
             raise ValueError("identical is for demos = 'train', labels = 'gold', retrieval.method = 'random'")
         if self.silenced and self.kind != "prompt":
             raise ValueError("silenced heads are those of a prompt's scoring")
         if len(set(self.silenced)) < len(self.silenced) or any(min(head) < 0 for head in self.silenced):
             raise ValueError("silenced heads are pairs of layer and head, counted from 0, each once")
         return self
+
+    @property
+    def _strategy(self) -> Any:
+        """The retrieval strategy, for its traits."""
+        return RETRIEVERS.get(self.retrieval.method)
 
     @property
     def control(self) -> bool:
@@ -93,7 +97,7 @@ class Method(Dumped):
             return self.kind == "logistic"
         labelling, retrieval = self.labelling, self.retrieval
         fixed_labels = self.labels == "gold" or labelling.words == "none" or labelling.seed is not None
-        fixed_demos = retrieval.method in WITHOUT_DRAWS and retrieval.share == 1 and self.corpus_share == 1
+        fixed_demos = not self._strategy.draws and retrieval.share == 1 and self.corpus_share == 1
         fixed = fixed_labels and fixed_demos and retrieval.order != "shuffled"
         return self.retrieval.k > 0 and (not fixed or self.calibration.method == "domain")
 
@@ -108,7 +112,7 @@ class Method(Dumped):
         return (
             (self.control and self.kind != "instruction")
             or self.encoder
-            or (self.kind == "prompt" and self.retrieval.k > 0 and self.retrieval.method != "random")
+            or (self.kind == "prompt" and self.retrieval.k > 0 and not self._strategy.shared)
         )
 
     @property
@@ -117,13 +121,13 @@ class Method(Dumped):
         return self.kind in ("prompt", "instruction")
 
 
-def _icl(title: str, labels: Literal["random", "gold"], retriever: str) -> Method:
-    return Method(title=title, demos="train", labels=labels, retrieval=Retrieval(method=retriever))
+def _icl(title: str, labels: Literal["random", "gold"], retriever: str) -> ExperimentMethod:
+    return ExperimentMethod(title=title, demos="train", labels=labels, retrieval=Retrieval(method=retriever))
 
 
-def _zero_shot(title: str, name: str) -> Method:
+def _zero_shot(title: str, name: str) -> ExperimentMethod:
     preset = ZERO_SHOT[name]
-    return Method(
+    return ExperimentMethod(
         title=title,
         retrieval=preset.retrieval,
         labelling=preset.labelling,
@@ -132,8 +136,8 @@ def _zero_shot(title: str, name: str) -> Method:
     )
 
 
-METHODS: Mapping[str, Method] = {
-    "majority": Method(title="Majority", kind="majority"),
+EXPERIMENT_METHODS: Mapping[str, ExperimentMethod] = {
+    "majority": ExperimentMethod(title="Majority", kind="majority"),
     "no-demos": _zero_shot("No-demos", "no-demos"),
     "random-inputs": _zero_shot("Random inputs", "random-inputs"),
     "naive": _zero_shot("Naive Z-ICL", "naive"),
@@ -143,28 +147,30 @@ METHODS: Mapping[str, Method] = {
     "icl-random": _icl("ICL-random", "random", "random"),
     "nearest-icl-gold": _icl("Nearest ICL-gold", "gold", "nearest"),
     "nearest-icl-random": _icl("Nearest ICL-random", "random", "nearest"),
-    "cosine-words": Method(title="Cosine to label words", kind="cosine-words"),
-    "cosine-descriptions": Method(title="Cosine to descriptions", kind="cosine-descriptions"),
-    "logistic": Method(title="Logistic regression, k gold", kind="logistic"),
-    "instruction": Method(title="Instruction", kind="instruction"),
+    "cosine-words": ExperimentMethod(title="Cosine to label words", kind="cosine-words"),
+    "cosine-descriptions": ExperimentMethod(title="Cosine to descriptions", kind="cosine-descriptions"),
+    "logistic": ExperimentMethod(title="Logistic regression, k gold", kind="logistic"),
+    "instruction": ExperimentMethod(title="Instruction", kind="instruction"),
 }
 
 
-def get_method(name: str, defined: Mapping[str, Method]) -> Method:
+def get_experiment_method(name: str, defined: Mapping[str, ExperimentMethod]) -> ExperimentMethod:
     """A method by name: one the experiment defines, or one of the table."""
     if name in defined:
         return defined[name]
-    if name not in METHODS:
-        raise did_you_mean("method", name, {*METHODS, *defined})
-    return METHODS[name]
+    if name not in EXPERIMENT_METHODS:
+        raise did_you_mean("method", name, {*EXPERIMENT_METHODS, *defined})
+    return EXPERIMENT_METHODS[name]
 
 
-def with_later(written: Mapping[str, Any]) -> dict[str, Any]:
-    """A method as a manifest has it, with a word for every option it leaves out: none is not the same as any."""
-    filled: dict[str, Any] = {**dict.fromkeys(Method.later, "the default"), **written}
-    for name, group in (("retrieval", Retrieval), ("labelling", Labelling)):
-        filled[name] = {**dict.fromkeys(group.later, "the default"), **(written.get(name) or {})}
-    return filled
+def stored_method(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a method of a manifest with all its settings; one that it lacks was added later and has its default."""
+    fields = {name: value for name, value in written.items() if name in ExperimentMethod.model_fields}
+    try:
+        return {**written, **ExperimentMethod.model_validate(fields).model_dump(mode="json")}
+    except ValidationError:
+        # Of a later version: compared as it is.
+        return dict(written)
 
 
 def check_name(kind: str, name: str) -> None:
@@ -175,11 +181,11 @@ def check_name(kind: str, name: str) -> None:
         )
 
 
-def check_definitions(defined: Mapping[str, Method]) -> None:
+def check_definitions(defined: Mapping[str, ExperimentMethod]) -> None:
     """A table's own name always means the same method."""
     for name in defined:
         check_name("method", name)
-    taken = sorted(set(defined) & set(METHODS))
+    taken = sorted(set(defined) & set(EXPERIMENT_METHODS))
     if taken:
         raise ConfigError(
             f"the experiment defines {', '.join(taken)}, which zicl's own table has", hint="choose other names"

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from zicl._util.files import read_json, write_json
-from zicl._util.progress import Report, silent
-from zicl.lab.evaluate.context import World
+from zicl._util.progress import ProgressReport, silent
+from zicl.lab.evaluate.context import ExperimentContext
 
 _WORD = re.compile(r"\w+")
 # Runs are looked up by their first words and then compared word by word.
 _KEY = 3
 
 
-def overlaps(world: World, note: Path) -> dict[tuple[str, str], int | None]:
+def overlaps(world: ExperimentContext, note: Path) -> dict[tuple[str, str], int | None]:
     """The longest common run of words of each example with the corpus, computed once and kept in ``note``."""
     every = [(task, example) for task, examples in world.examples.items() for example in examples]
     if world.index is None:
@@ -27,7 +27,7 @@ def overlaps(world: World, note: Path) -> dict[tuple[str, str], int | None]:
         known = {"corpus": world.index.identity, "tasks": {}}
     missing = [(t, e) for t, e in every if e.id not in known["tasks"].get(t, {})]
     if missing:
-        corpus, texts = world.index.corpus, [example.text for _, example in missing]
+        corpus, texts = world.index.corpus, [str(example.text) for _, example in missing]
         found = longest_overlaps(texts, corpus.used_texts(), total=corpus.sentences, report=world.report)
         for (task, example), longest in zip(missing, found, strict=True):
             known["tasks"].setdefault(task, {})[example.id] = longest
@@ -36,7 +36,7 @@ def overlaps(world: World, note: Path) -> dict[tuple[str, str], int | None]:
 
 
 def longest_overlaps(
-    texts: Sequence[str], sentences: Iterable[str], *, total: int | None = None, report: Report = silent
+    texts: Sequence[str], sentences: Iterable[str], *, total: int | None = None, report: ProgressReport = silent
 ) -> list[int]:
     """For each text, the largest n such that n words in a row of it stand in one of the sentences.
 

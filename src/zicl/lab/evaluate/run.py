@@ -12,30 +12,29 @@ from typing import Any, Protocol
 import numpy as np
 
 from zicl._util.files import locked
-from zicl._util.progress import Report, silent
-from zicl.lab.evaluate import controls
-from zicl.lab.evaluate import timing as spent
-from zicl.lab.evaluate.context import World
-from zicl.lab.evaluate.cost import Costs
+from zicl._util.progress import ProgressReport, silent
+from zicl.config import Settings, resolve
+from zicl.lab.evaluate import controls, timing
+from zicl.lab.evaluate.context import ExperimentContext
+from zicl.lab.evaluate.cost import RunningCost
 from zicl.lab.evaluate.examples import Example
 from zicl.lab.evaluate.manifest import manifest
-from zicl.lab.evaluate.methods import METHODS
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
 from zicl.lab.evaluate.overlap import overlaps
-from zicl.lab.evaluate.plan import Batch, Cell, Shard, batches, by_prompts
-from zicl.lab.evaluate.store import Results, Row
+from zicl.lab.evaluate.plan import PlanBatch, PlanCell, RunShard, batches, by_prompts
+from zicl.lab.evaluate.store import ResultsFolder, Row
 from zicl.prompt.builder import Prompt
-from zicl.prompt.labelers import Drawn, GoldLabels
+from zicl.prompt.labelers import AssignedLabel, GoldLabels
 from zicl.prompt.labels import Labels
 from zicl.score.ensemble import Ensemble
-from zicl.score.experts import Opinion
-from zicl.score.factory import Settings, assemble
-from zicl.score.identical import INPUT_ITSELF, shown_label
-from zicl.score.pipeline import label_scores
-from zicl.score.results import Prepared, Result
+from zicl.score.experts import EncoderExpert
+from zicl.score.factory import build_ensemble
+from zicl.score.pipeline import INPUT_ITSELF, identical_label, label_scores
+from zicl.score.results import Prediction, PreparedInput
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """What a run did."""
 
     computed: int
@@ -45,10 +44,10 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedBatch:
     """The rows of a batch, without their overlap, and the seconds they took where they were computed."""
 
-    batch: Batch
+    batch: PlanBatch
     rows: list[Row]
     seconds: float
 
@@ -60,22 +59,22 @@ class Compute(Protocol):
         """What rows will depend on."""
         ...
 
-    def rows(self, todo: Sequence[Batch]) -> Iterator[Computed]:
+    def rows(self, todo: Sequence[PlanBatch]) -> Iterator[ComputedBatch]:
         """Every batch once, in any order."""
         ...
 
 
-class Here:
+class LocalCompute:
     """Batches computed in this process, one after the other."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ExperimentContext) -> None:
         self.world = world
 
     def manifest(self) -> dict[str, Any]:
         """What rows will depend on."""
         return manifest(self.world)
 
-    def rows(self, todo: Sequence[Batch]) -> Iterator[Computed]:
+    def rows(self, todo: Sequence[PlanBatch]) -> Iterator[ComputedBatch]:
         """Every batch once, in the order given."""
         runner = Runner(self.world)
         runner.try_out(todo)
@@ -83,20 +82,25 @@ class Here:
 
 
 def evaluate(
-    world: World, folder: Path, *, shard: Shard | None = None, compute: Compute | None = None, report: Report = silent
-) -> Summary:
+    world: ExperimentContext,
+    folder: Path,
+    *,
+    shard: RunShard | None = None,
+    compute: Compute | None = None,
+    report: ProgressReport = silent,
+) -> RunSummary:
     """Run what is missing of an experiment into a results folder."""
     if compute is None:
         # Before a folder is made. Workers check what they have loaded themselves.
         world.check()
-        compute = Here(world)
+        compute = LocalCompute(world)
     with locked(folder, f"another process is writing to {folder}"):
-        results = Results.begin(folder, compute.manifest())
+        results = ResultsFolder.begin(folder, compute.manifest())
         shared = overlaps(world, folder / "overlap.json")
         done = results.done()
         plan = list(batches(world.experiment, world.examples, shard))
         todo = by_prompts([left for batch in plan if (left := batch.left(done)).examples], world.methods)
-        costs, begun, computed = Costs(todo), time.monotonic(), 0
+        costs, begun, computed = RunningCost(todo), time.monotonic(), 0
         if todo:
             report("evaluating", 0, costs.total, costs.note(todo[0]))
         for found in compute.rows(todo) if todo else ():
@@ -105,34 +109,34 @@ def evaluate(
             results.write(found.batch.name, found.rows)
             computed += len(found.rows)
             costs.spent(found.batch)
-            spent.add(folder, found.seconds, len(found.rows))
+            timing.add_time(folder, found.seconds, len(found.rows))
             report("evaluating", costs.done, costs.total, costs.note(found.batch))
         results.manifest["complete"] = results.is_complete()
         results.save()
         planned = sum(len(batch.examples) for batch in plan)
-        return Summary(computed, planned - computed, time.monotonic() - begun, results.manifest["complete"])
+        return RunSummary(computed, planned - computed, time.monotonic() - begun, results.manifest["complete"])
 
 
 class Runner:
     """Computes rows. What runs a cell is kept until another cell is run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ExperimentContext) -> None:
         self.world = world
-        self._last: tuple[Cell, Ensemble] | None = None
+        self._last: tuple[PlanCell, Ensemble] | None = None
         self._with_synonyms: dict[str, Labels] = {}
 
-    def try_out(self, todo: Sequence[Batch]) -> None:
+    def try_out(self, todo: Sequence[PlanBatch]) -> None:
         """One prompt of every kind of cell: what cannot be written is found before the first row, not hours later."""
         for batch in {replace(batch.cell, seed=None): batch for batch in todo}.values():
             self.prompts(batch.cell, batch.examples[:1])
 
-    def batch(self, batch: Batch) -> Computed:
+    def batch(self, batch: PlanBatch) -> ComputedBatch:
         """The rows of a batch, timed."""
         started = time.monotonic()
         rows = self.rows(batch.cell, batch.examples)
-        return Computed(batch, rows, time.monotonic() - started)
+        return ComputedBatch(batch, rows, time.monotonic() - started)
 
-    def rows(self, cell: Cell, examples: Sequence[Example]) -> list[Row]:
+    def rows(self, cell: PlanCell, examples: Sequence[Example]) -> list[Row]:
         """The rows of some examples of a cell, without their overlap."""
         method = self.world.methods[cell.method]
         if method.kind == "prompt":
@@ -150,13 +154,13 @@ class Runner:
             for example, scores in zip(examples, self._control(cell, examples), strict=True)
         ]
 
-    def ensemble(self, cell: Cell) -> Ensemble:
+    def ensemble(self, cell: PlanCell) -> Ensemble:
         """What runs a cell of prompts."""
         if self._last is None or self._last[0] != cell:
             self._last = cell, self._ensemble(cell)
         return self._last[1]
 
-    def _ensemble(self, cell: Cell) -> Ensemble:
+    def _ensemble(self, cell: PlanCell) -> Ensemble:
         world, method, task = self.world, self.world.methods[cell.method], self.world.tasks[cell.task]
         from_train = method.demos == "train" and method.retrieval.k > 0
         seed = 0 if cell.seed is None else cell.seed
@@ -165,23 +169,10 @@ class Runner:
         if method.labels == "gold":
             words = {label.name: (label.words,) for label in task.labels}
             gold = GoldLabels(words, tuple(example.label for example in world.training[cell.task]))
-        experiment = world.experiment
-        template = task.template if cell.template == "task" else cell.template
-        labelling = method.labelling
-        said = "labelling" in method.model_fields_set and "words" in labelling.model_fields_set
-        if task.labels.counted and (cell.method in METHODS or not said):
-            # Options that are other words for every example have no synonyms; the classifier does the same.
-            labelling = labelling.model_copy(update={"words": "neighbours"})
-        settings = Settings(
-            method.retrieval,
-            labelling,
-            experiment.prompt.model_copy(update={"template": template}),
-            experiment.scoring.model_copy(update={"inference": cell.inference, "encoder": method.encoder}),
-            method.calibration,
-        )
+        settings = self._settings(cell)
         # Synonyms that have to be found are found once a task.
-        synonyms = labelling.words == "synonyms" and method.retrieval.k > 0
-        ensemble = assemble(
+        synonyms = settings.labelling.words == "synonyms" and method.retrieval.k > 0
+        ensemble = build_ensemble(
             self._with_synonyms.get(cell.task, task.labels) if synonyms else task.labels,
             world.lm,
             index,
@@ -190,16 +181,29 @@ class Runner:
             offline=world.offline,
             labeler=gold,
             clusters=world.clusters(cell.task, method.retrieval.share, seed),
-            opinion=Opinion(world.embed, world.encoder.identity) if method.encoder else None,
+            encoder_expert=EncoderExpert(world.embed, world.encoder.identity) if method.encoder else None,
         )
         if synonyms:
             self._with_synonyms[cell.task] = ensemble.labels
         return ensemble
 
-    def _labels(self, cell: Cell) -> tuple[str, ...]:
+    def _settings(self, cell: PlanCell) -> Settings:
+        """Return the settings in force for a cell: the method's, with the experiment's over them."""
+        experiment, method, task = self.world.experiment, self.world.methods[cell.method], self.world.tasks[cell.task]
+        template = task.template if cell.template == "task" else cell.template
+        overrides: dict[str, Any] = {
+            "prompt": experiment.prompt.model_copy(update={"template": template}),
+            "scoring": experiment.scoring.model_copy(update={"inference": cell.inference, "encoder": method.encoder}),
+        }
+        if cell.method not in EXPERIMENT_METHODS and "labelling" in method.model_fields_set:
+            overrides["labelling"] = method.labelling
+        preset = Settings(method.retrieval, method.labelling, calibration=method.calibration)
+        return resolve(preset, overrides, counted=task.labels.counted)
+
+    def _labels(self, cell: PlanCell) -> tuple[str, ...]:
         return self.world.tasks[cell.task].labels.names
 
-    def _control(self, cell: Cell, examples: Sequence[Example]) -> Any:
+    def _control(self, cell: PlanCell, examples: Sequence[Example]) -> Any:
         world, labels = self.world, self.world.tasks[cell.task].labels
         kind, texts = world.methods[cell.method].kind, [example.text for example in examples]
         if kind == "majority":
@@ -213,13 +217,13 @@ class Runner:
         index, k = world.training_index(cell.task), world.experiment.k
         return controls.logistic(texts, index, labels, k, cell.seed or 0, world.embed)
 
-    def prompts(self, cell: Cell, examples: Sequence[Example]) -> list[list[Prompt]]:
+    def prompts(self, cell: PlanCell, examples: Sequence[Example]) -> list[list[Prompt]]:
         """The prompts of some examples, for each way to ask; none for a cell without a language model."""
         kind, labels = self.world.methods[cell.method].kind, self.world.tasks[cell.task].labels
         if kind == "prompt":
             ways = self.ensemble(cell).pipelines
             chosen = [labels.among(example.options) if example.options else None for example in examples]
-            identical: Sequence[Drawn | None] = self._identical(cell, examples) or [None] * len(examples)
+            identical: Sequence[AssignedLabel | None] = self._identical(cell, examples) or [None] * len(examples)
             asked = list(zip(examples, chosen, identical, strict=True))
             return [[way.prepare(example.text, own, same).prompt for example, own, same in asked] for way in ways]
         if kind == "instruction":
@@ -227,21 +231,23 @@ class Runner:
             return [[controls.instruction(example.text, labels, self.world.lm, limit) for example in examples]]
         return []
 
-    def _identical(self, cell: Cell, examples: Sequence[Example]) -> list[Drawn] | None:
+    def _identical(self, cell: PlanCell, examples: Sequence[Example]) -> list[AssignedLabel] | None:
         """The label under which each example stands among its own demonstrations."""
         wanted, labels = self.world.methods[cell.method].identical, self.world.tasks[cell.task].labels
         if wanted is None:
             return None
         seed, correct = cell.seed or 0, wanted == "correct"
-        return [shown_label(example.label, labels, seed, example.text, correct=correct) for example in examples]
+        return [identical_label(example.label, labels, seed, example.text, correct=correct) for example in examples]
 
-    def _instructed(self, cell: Cell, examples: Sequence[Example]) -> list[Row]:
+    def _instructed(self, cell: PlanCell, examples: Sequence[Example]) -> list[Row]:
         labels, reduce = self.world.tasks[cell.task].labels, self.world.experiment.scoring.reduce
         prompts = self.prompts(cell, examples)[0]
         found = zip(examples, prompts, self.world.lm.score(prompts), strict=True)
         return [
             _prompted(
-                cell, e, Result(Prepared(e.text, (), prompt, labels, "direct"), label_scores(labels, scores, reduce))
+                cell,
+                e,
+                Prediction(PreparedInput(e.text, (), prompt, labels, "direct"), label_scores(labels, scores, reduce)),
             )
             for e, prompt, scores in found
         ]
@@ -251,7 +257,7 @@ def _options(examples: Sequence[Example]) -> list[tuple[str, ...]] | None:
     return [example.options for example in examples] if any(example.options for example in examples) else None
 
 
-def _row(cell: Cell, example: Example, labels: Sequence[str], scores: Any) -> Row:
+def _row(cell: PlanCell, example: Example, labels: Sequence[str], scores: Any) -> Row:
     return {
         "task": cell.task,
         "method": cell.method,
@@ -278,7 +284,7 @@ def _row(cell: Cell, example: Example, labels: Sequence[str], scores: Any) -> Ro
     }
 
 
-def _prompted(cell: Cell, example: Example, result: Result, *, named: bool = False) -> Row:
+def _prompted(cell: PlanCell, example: Example, result: Prediction, *, named: bool = False) -> Row:
     """A row of a prompt; demonstrations go by their row in the corpus, or are ``named`` by training example."""
     shown, prompt = result.prepared.demos, result.prepared.prompt
     found = [demo.similarity for demo in shown]
@@ -299,7 +305,7 @@ def _prompted(cell: Cell, example: Example, result: Result, *, named: bool = Fal
     }
 
 
-def _joined(result: Result) -> Row:
+def _joined(result: Prediction) -> Row:
     """What an answer was joined from: the terms, and every log-likelihood, way by way, each with its probes."""
     if not (result.terms or result.probes):
         return {}

@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zicl._util.files import read_json, write_json, writing
+from zicl._util.files import locked, read_json, write_json, writing
 from zicl.exceptions import ConfigError, StorageError
-from zicl.lab.evaluate.methods import with_later
+from zicl.lab.evaluate.methods import stored_method
+from zicl.lab.evaluate.timing import total_time, write_time
 
 FORMAT = 1
 MANIFEST, ROWS = "manifest.json", "rows"
@@ -61,19 +62,19 @@ _TOLD = ("examples", "note", "covered", "origin")
 _AGAIN = "run the evaluation again with the same output: it goes on where it was"
 
 
-class Results:
+class ResultsFolder:
     """A results folder. Rows are only ever added."""
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
 
     @classmethod
-    def open(cls, folder: str | Path) -> Results:
+    def open(cls, folder: str | Path) -> ResultsFolder:
         """A folder that an evaluation wrote, or is writing."""
         return cls(Path(folder), _manifest(Path(folder)))
 
     @classmethod
-    def begin(cls, folder: Path, manifest: dict[str, Any]) -> Results:
+    def begin(cls, folder: Path, manifest: dict[str, Any]) -> ResultsFolder:
         """A new folder, or one that goes on: under the same fingerprint, and each cell as it was."""
         if (folder / MANIFEST).is_file():
             there = cls.open(folder)
@@ -84,7 +85,7 @@ class Results:
                 # What a run that failed only planned binds nobody; reading all rows for that is left to this case.
                 before = _with_rows(before, manifest, {cell for cell, _ in there.done()})
                 check_same(before, manifest, folder)
-            manifest = joined(before, manifest)
+            manifest = join_manifests(before, manifest)
         results = cls(folder, {**manifest, "complete": False})
         results.save()
         # The caller holds the folder's lock: what was half written was left by a process that is gone.
@@ -182,16 +183,16 @@ def _schema(columns: list[str]) -> pa.Schema:
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
     """Rows under another model, corpus or configuration must not be mixed."""
-    differ = list(differences("", *(identities(manifest["fingerprint"]) for manifest in (before, now))))
+    differ = list(manifest_differences("", *(model_identities(manifest["fingerprint"]) for manifest in (before, now))))
     for group in ("tasks", "cells"):
         for name in sorted(set(before[group]) & set(now[group])):
-            old, new = (deciding(manifest[group][name]) for manifest in (before, now))
-            differ += differences(f"{name}: ", old, new)
+            old, new = (decisive_parts(manifest[group][name]) for manifest in (before, now))
+            differ += manifest_differences(f"{name}: ", old, new)
     if not differ:
         # A report takes the mean over seeds: another seed under other settings is no seed of the same method.
         seedless = [_but_for_seeds(manifest["cells"]) for manifest in (before, now)]
         for name in sorted(set(seedless[0]) & set(seedless[1])):
-            differ += differences(f"{name}: ", seedless[0][name], seedless[1][name])
+            differ += manifest_differences(f"{name}: ", seedless[0][name], seedless[1][name])
     if differ:
         shown = "; ".join(differ[:5]) + (f"; and {len(differ) - 5} more" if len(differ) > 5 else "")
         raise ConfigError(
@@ -218,18 +219,18 @@ def _with_rows(before: Mapping[str, Any], now: Mapping[str, Any], done: set[str]
 
 def _but_for_seeds(cells: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What decides the rows of cells that are the same but for their seeds; the number of examples does not."""
-    return {name.rpartition("/")[0]: deciding(entry) for name, entry in cells.items()}
+    return {name.rpartition("/")[0]: decisive_parts(entry) for name, entry in cells.items()}
 
 
-def deciding(entry: Mapping[str, Any]) -> dict[str, Any]:
+def decisive_parts(entry: Mapping[str, Any]) -> dict[str, Any]:
     """What of a task or a cell decides its rows; a method's title does not."""
     kept = {name: value for name, value in entry.items() if name not in _TOLD}
     if kept.get("method"):
-        kept["method"] = with_later({name: value for name, value in kept["method"].items() if name != "title"})
+        kept["method"] = {name: value for name, value in stored_method(kept["method"]).items() if name != "title"}
     return kept
 
 
-def identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+def model_identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     """Models by what they are: the same weights may lie in a folder of another name, or on another such device."""
     lm, corpus, device = fingerprint.get("lm"), fingerprint.get("corpus"), fingerprint.get("device")
     return {
@@ -240,11 +241,11 @@ def identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def differences(where: str, old: Any, new: Any) -> Iterable[str]:
+def manifest_differences(where: str, old: Any, new: Any) -> Iterable[str]:
     """What differs between two nested values, in words."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
-            yield from differences(f"{where}{key} ", old.get(key), new.get(key))
+            yield from manifest_differences(f"{where}{key} ", old.get(key), new.get(key))
     elif old != new and old is not None and new is not None:
         # None: not needed by the methods of that run, and so not a difference.
         yield f"{where}was {_short(old)}, is {_short(new)}"
@@ -255,17 +256,62 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:16]}…"
 
 
-def joined(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def join_manifests(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of both: tasks and cells of either, the larger number of examples of each."""
-    merged = {**before, **now, "fingerprint": _known(before["fingerprint"], now["fingerprint"])}
+    merged = {**before, **now, "fingerprint": _known_cells(before["fingerprint"], now["fingerprint"])}
     for group in ("tasks", "cells"):
         merged[group] = {**before[group], **now[group]}
         for name in set(before[group]) & set(now[group]):
             most = max(before[group][name]["examples"], now[group][name]["examples"])
-            merged[group][name] = {**_known(before[group][name], now[group][name]), "examples": most}
+            merged[group][name] = {**_known_cells(before[group][name], now[group][name]), "examples": most}
     return merged
 
 
-def _known(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def _known_cells(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The values of now; where there is none, those of before."""
     return {**before, **{name: value for name, value in now.items() if value is not None}}
+
+
+# -- Several results folders into one: the parts of a sharded run, or a run and its extension.
+
+
+def merge(folders: Sequence[Path], output: Path) -> ResultsFolder:
+    """One folder with the rows of all, sorted, in one file. Equal rows may be in several; differing ones may not."""
+    parts = [ResultsFolder.open(folder) for folder in folders]
+    manifest = parts[0].manifest
+    for part in parts[1:]:
+        check_same(manifest, part.manifest, part.folder)
+        manifest = join_manifests(manifest, part.manifest)
+    if (output / MANIFEST).exists():
+        raise StorageError(f"{output} holds results already", hint="name a new folder: nothing is overwritten")
+    table = _distinct(pa.concat_tables([part.table() for part in parts]))
+    with locked(output, f"another process is writing to {output}"):
+        write_rows(output / ROWS / "all.parquet", table)
+        _join_overlaps([part.folder for part in parts], output)
+        write_time(output, total_time(part.folder for part in parts))
+        merged = ResultsFolder(output, manifest)
+        merged.manifest["complete"] = merged.is_complete()
+        merged.save()
+    return merged
+
+
+def _distinct(table: pa.Table) -> pa.Table:
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in table.to_pylist():
+        key = tuple(row[name] for name in KEY)
+        if rows.setdefault(key, row) != row:
+            raise ConfigError(
+                f"two folders hold different rows of {'/'.join(map(str, key))}",
+                hint="they were computed under different conditions: leave one of them out",
+            )
+    return pa.Table.from_pylist(list(rows.values()), table.schema).sort_by([(name, "ascending") for name in KEY])
+
+
+def _join_overlaps(folders: Sequence[Path], output: Path) -> None:
+    notes = [read_json(path) for folder in folders if (path := folder / "overlap.json").is_file()]
+    if notes:
+        tasks: dict[str, dict[str, int]] = {}
+        for note in notes:
+            for task, values in note["tasks"].items():
+                tasks.setdefault(task, {}).update(values)
+        write_json(output / "overlap.json", {"corpus": notes[0]["corpus"], "tasks": tasks})

@@ -22,7 +22,7 @@ from pydantic import (
 
 from zicl._util.files import read_toml
 from zicl._util.registry import did_you_mean
-from zicl._util.validation import readable
+from zicl._util.validation import config_error
 from zicl.exceptions import ConfigError, UnknownNameError
 from zicl.lab.evaluate.methods import check_name
 from zicl.prompt.labels import Label, Labels, make_label
@@ -155,4 +155,4 @@ def _task(name: str, entry: Any, path: Path, shipped: Mapping[str, Task]) -> Tas
     try:
         return Task(**{**base, **entry, **placed, "name": name})
     except ValidationError as error:
-        raise readable(error, Task, f"{where}: ") from error
+        raise config_error(error, Task, f"{where}: ") from error

@@ -1,37 +1,42 @@
-"""How long rows took, kept beside them for people: two runs with the same rows may have taken other times."""
+"""Record how long rows took, beside them and for people: equal rows may have taken different times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass
+from pydantic.dataclasses import dataclass as validated_dataclass
 
 from zicl._util.files import read_json, write_json
 from zicl.exceptions import StorageError
 
+if TYPE_CHECKING:
+    pass
+
+
 FILE = "time.json"
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class Spent:
+@validated_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class ElapsedTime:
     """Seconds, and the number of rows that were computed in them."""
 
     seconds: float = 0.0
     rows: int = 0
 
 
-def spent(folders: Iterable[Path]) -> Spent:
+def total_time(folders: Iterable[Path]) -> ElapsedTime:
     """What several results folders took together; rows of earlier versions have no time."""
     told = [_read(path) for folder in folders if (path := folder / FILE).is_file()]
-    return Spent(sum(each.seconds for each in told), sum(each.rows for each in told))
+    return ElapsedTime(sum(each.seconds for each in told), sum(each.rows for each in told))
 
 
-def _read(path: Path) -> Spent:
+def _read(path: Path) -> ElapsedTime:
     try:
-        return TypeAdapter(Spent).validate_python(read_json(path))
+        return TypeAdapter(ElapsedTime).validate_python(read_json(path))
     except ValidationError as error:
         wrong = error.errors()[0]
         where = "".join(f"{part}: " for part in wrong["loc"])
@@ -41,13 +46,13 @@ def _read(path: Path) -> Spent:
         ) from error
 
 
-def add(folder: Path, seconds: float, rows: int) -> None:
+def add_time(folder: Path, seconds: float, rows: int) -> None:
     """Some more rows were computed."""
-    before = spent([folder])
-    keep(folder, Spent(before.seconds + seconds, before.rows + rows))
+    before = total_time([folder])
+    write_time(folder, ElapsedTime(before.seconds + seconds, before.rows + rows))
 
 
-def keep(folder: Path, value: Spent) -> None:
+def write_time(folder: Path, value: ElapsedTime) -> None:
     """Write what a folder took, if anything is known of it."""
     if value.rows:
         write_json(folder / FILE, {**asdict(value), "seconds": round(value.seconds, 3)})

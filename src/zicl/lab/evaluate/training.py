@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl.corpus.documents import document_hash
+from zicl._util.cache import BoundedCache
+from zicl.corpus.dedup import document_hash
 from zicl.corpus.store import Sentence
 from zicl.exceptions import ConfigError
-from zicl.inputs.pair import plain
+from zicl.inputs.pair import Text
 from zicl.lab.evaluate.examples import Example
 from zicl.retrieve.encoder import Encoder
-from zicl.retrieve.index import Hit
+from zicl.retrieve.index import CACHED_QUERIES, Hit
+
+T = TypeVar("T")
 
 
 class TrainingIndex:
     """Whole training examples, a row and a document each: nothing is split, and nobody has a neighbour."""
 
     def __init__(
-        self, task: str, examples: Sequence[Example], encoder: Encoder, embed: Callable[[str], NDArray[np.float32]]
+        self, task: str, examples: Sequence[Example], encoder: Encoder, embed: Callable[[Text], NDArray[np.float32]]
     ) -> None:
         self.task, self.examples, self.encoder, self.embed = task, list(examples), encoder, embed
-        self.found: dict[Any, Any] = {}
-        self._hashes = [document_hash(example.text) for example in self.examples]
+        self._computed: BoundedCache[Hashable, Any] = BoundedCache(CACHED_QUERIES)
+        self._hashes = [document_hash(str(example.text)) for example in self.examples]
 
     @cached_property
     def vectors(self) -> NDArray[np.float32]:
         """One unit vector an example, made on first use: random demonstrations need none."""
-        return self.encoder.encode([plain(example.text) for example in self.examples])
+        return self.encoder.encode([str(example.text) for example in self.examples])
 
-    def nearest(self, text: str) -> Iterator[Hit]:
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` gave for ``key``: what was retrieved once is not searched again."""
+        value: T = self._computed.get_or_compute(key, compute)
+        return value
+
+    def nearest(self, text: Text) -> Iterator[Hit]:
         """Examples by falling similarity; equal ones in their order."""
         similarities = self.vectors @ self.embed(text)
         for row in np.argsort(-similarities, kind="stable").tolist():
@@ -63,7 +71,7 @@ class TrainingIndex:
 
 def check_enough(task: str, examples: Sequence[Example], k: int) -> None:
     """A task has at least k training examples with texts of their own: no text is shown twice."""
-    distinct = len({" ".join(example.text.split()).casefold() for example in examples})
+    distinct = len({" ".join(str(example.text).split()).casefold() for example in examples})
     if distinct < k:
         repeated = f", {distinct} of them with texts of their own" if distinct < len(examples) else ""
         raise ConfigError(

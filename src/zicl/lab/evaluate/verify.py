@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from zicl._util.progress import Report, silent
+from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.exceptions import UsageError
-from zicl.lab.evaluate.context import World
-from zicl.lab.evaluate.plan import Cell
+from zicl.lab.evaluate.context import ExperimentContext
+from zicl.lab.evaluate.plan import PlanCell
 from zicl.lab.evaluate.run import Runner
-from zicl.lab.evaluate.store import Results, Row
-from zicl.lm.remote.address import is_remote
+from zicl.lab.evaluate.store import ResultsFolder, Row
+from zicl.lm.remote.settings import is_remote
 
 # What another batch size, thread count or machine may change; more where weights and states are half as precise, as
 # they may be behind a server.
@@ -26,7 +26,7 @@ _SCORES = ("log_likelihoods", "values", "terms", "raw")
 
 
 @dataclass(frozen=True)
-class Checked:
+class VerifyResult:
     """One row, stored and computed again; ``other`` names what else is not as it was."""
 
     key: str
@@ -42,8 +42,13 @@ class Checked:
 
 
 def verify(
-    world: World, results: Results, *, sample: int = 20, seed: int = 0, report: Report = silent
-) -> list[Checked]:
+    world: ExperimentContext,
+    results: ResultsFolder,
+    *,
+    sample: int = 20,
+    seed: int = 0,
+    report: ProgressReport = silent,
+) -> list[VerifyResult]:
     """Score a random sample of rows again."""
     rows = [row for row in results.table().to_pylist() if row["task"] in world.tasks and row["method"] in world.methods]
     if not rows:
@@ -57,8 +62,8 @@ def verify(
     return checked
 
 
-def _check(runner: Runner, row: Row) -> Checked:
-    cell = Cell(row["task"], row["method"], row["template"], row["inference"], row["seed"])
+def _check(runner: Runner, row: Row) -> VerifyResult:
+    cell = PlanCell(row["task"], row["method"], row["template"], row["inference"], row["seed"])
     examples = [example for example in runner.world.examples[cell.task] if example.id == row["example"]]
     if not examples:
         raise UsageError(
@@ -68,17 +73,17 @@ def _check(runner: Runner, row: Row) -> Checked:
     again = runner.rows(cell, examples)[0]
     experiment = runner.world.experiment
     allowed = _HALF if is_remote(experiment.lm) else TOLERANCE.get(experiment.scoring.dtype, _HALF)
-    difference = max((_apart(row[name], again[name]) for name in _SCORES), default=0.0)
+    difference = max((_difference(row[name], again[name]) for name in _SCORES), default=0.0)
     other = [name for name in _SAME if row[name] != again[name]]
     compared = again["values"] or again["log_likelihoods"]
     first, second = sorted(compared, reverse=True)[:2]
     # Two labels within the rounding of each other may change places.
     if row["predicted"] != again["predicted"] and first - second > 2 * allowed:
         other.append("predicted")
-    return Checked(cell.key, row["example"], difference, allowed, tuple(other))
+    return VerifyResult(cell.key, row["example"], difference, allowed, tuple(other))
 
 
-def _apart(stored: Any, now: Any) -> float:
+def _difference(stored: Any, now: Any) -> float:
     """The largest difference of two lists of scores, or of lists of them."""
     if stored is None or now is None:
         return 0.0 if stored is now else np.inf

@@ -11,17 +11,15 @@ from typing import Any, Literal
 
 from zicl._util.registry import did_you_mean
 from zicl.exceptions import ConfigError
-from zicl.lab.report.calibrate import calibrated
-from zicl.lab.report.cells import Cell, Metric, Results, mean_and_deviation
+from zicl.lab.report.cells import Metric, ReportCell, ResultSet, mean_and_deviation
 from zicl.lab.report.collect import collect
-from zicl.lab.report.differences import BASELINES, Difference, differences
 from zicl.lab.report.formats import latex, markdown, to_csv
-from zicl.lab.report.imbalance import Resampled, resampled
 from zicl.lab.report.main_table import main_table
 from zicl.lab.report.paper import paper_results
-from zicl.lab.report.reliability import claims
-from zicl.lab.report.share_tables import share_tables
-from zicl.lab.report.side_tables import side_tables
+from zicl.lab.report.recalibrate import ResampledCells, calibrate_results, resample_results
+from zicl.lab.report.reliability import probability_claims
+from zicl.lab.report.side_tables import share_tables, side_tables
+from zicl.lab.report.statistics import BASELINES, Difference, differences
 from zicl.lab.report.table import Table
 
 Format = Literal["markdown", "csv", "latex", "json"]
@@ -30,17 +28,17 @@ METRICS: tuple[Metric, ...] = ("accuracy", "macro-f1")
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class EvaluationReport:
     """Tables in the order they are printed, and what they were made from."""
 
-    results: Results
+    results: ResultSet
     metric: Metric
     differences: list[Difference]
     main: Table
     tables: tuple[Table, ...]
     paper: bool
     # Under other shares of the labels, where that was asked for.
-    shares: list[Resampled] | None = None
+    shares: list[ResampledCells] | None = None
 
     def render(self, kind: Format) -> str:
         """The report as text. CSV has the main table alone; JSON has everything."""
@@ -77,7 +75,7 @@ def make_report(
     calibrate: Literal["batch"] | None = None,
     shares: bool = False,
     against: Sequence[str] = (),
-) -> Report:
+) -> EvaluationReport:
     """The report on one or several results folders, finished or not.
 
     Differences are those to the methods ``against``, or to the two usual baselines. ``calibrate`` treats every prompt
@@ -85,19 +83,19 @@ def make_report(
     """
     if compare == "paper" and metric != "accuracy":
         raise ConfigError(f"the paper prints accuracy, not {metric}", hint="compare with --metric accuracy")
-    results = calibrated(collect(paths), every=calibrate == "batch")
+    results = calibrate_results(collect(paths), every=calibrate == "batch")
     known = sorted({key.method for key in results.cells})
     for name in against:
         if name not in known:
             raise did_you_mean("method of these results", name, known)
     main = main_table(results, metric, paper=compare == "paper")
     found = differences(results, tuple(dict.fromkeys(against)) or BASELINES)
-    drawn = resampled(results) if shares else None
+    drawn = resample_results(results) if shares else None
     tables = (main, *side_tables(results, found), *share_tables(results, drawn or ()))
-    return Report(results, metric, found, main, tables, compare == "paper", drawn)
+    return EvaluationReport(results, metric, found, main, tables, compare == "paper", drawn)
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: ReportCell) -> dict[str, Any]:
     found: dict[str, Any] = {
         **cell.key._asdict(),
         **asdict(cell.kind),
@@ -112,8 +110,8 @@ def _cell(cell: Cell) -> dict[str, Any]:
     return {**found, "shares": cell.shares, **copied, "probabilities": _claims(cell)}
 
 
-def _claims(cell: Cell) -> dict[str, float | None] | None:
-    measured = claims(cell)
+def _claims(cell: ReportCell) -> dict[str, float | None] | None:
+    measured = probability_claims(cell)
     if measured is None:
         return None
     # JSON has no infinity: the log-likelihood of a label that was ruled out is null.
@@ -124,7 +122,7 @@ def _seed(seed: int | None) -> str:
     return "-" if seed is None else str(seed)
 
 
-def _resampled(each: Resampled) -> dict[str, Any]:
+def _resampled(each: ResampledCells) -> dict[str, Any]:
     values = {**each.key._asdict(), **asdict(each)}
     del values["key"]
     return values

@@ -1,21 +1,78 @@
-"""From results folders to cells: what one method did on one task, seed by seed. Everything is in per cent."""
+"""The class shown with the nearest, and with the last, demonstration in the prompt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zicl.lab.evaluate.store import NO_INFERENCE
-from zicl.lab.report.copies import Ints
 from zicl.score.calibration import Scores
+
+Ints = NDArray[np.int64]
+
+
+class RaggedArray(NamedTuple):
+    """A column of lists: how long each is, and all their values one after the other."""
+
+    lengths: Ints
+    values: NDArray[Any]
+
+    @property
+    def ends(self) -> Ints:
+        """Where each list ends among the values."""
+        return np.cumsum(self.lengths)
+
+
+def last_label(labels: RaggedArray, kept: Ints) -> Ints:
+    """The class of the last demonstration, -1 where there is none.
+
+    >>> last_label(RaggedArray(np.array([2, 1, 0]), np.array([1, 0, 1])), np.array([2, 1, 0]))
+    array([ 0,  1, -1])
+    """
+    shown = np.minimum(labels.lengths, kept) > 0
+    return _classes(labels, np.where(shown, labels.ends - 1, -1))
+
+
+def nearest_label(labels: RaggedArray, similarities: RaggedArray, kept: Ints) -> Ints:
+    """The same for the most similar of the kept demonstrations, which are the last ``kept`` of each list.
+
+    >>> labels = RaggedArray(np.array([3]), np.array([1, 0, 1]))
+    >>> nearest_label(labels, RaggedArray(np.array([3]), np.array([0.9, 0.8, 0.7])), np.array([2]))
+    array([0])
+    """
+    shown = (np.minimum(labels.lengths, kept) > 0) & (similarities.lengths == labels.lengths)
+    at = np.full(len(kept), -1, dtype=np.int64)
+    if not shown.any():
+        return at
+    # All kept demonstrations of all rows in one line; the start of each row's piece cuts it for reduceat.
+    count = np.minimum(labels.lengths, kept)[shown]
+    starts = np.concatenate([[0], np.cumsum(count)[:-1]])
+    back = np.repeat(count, count) - (np.arange(count.sum()) - np.repeat(starts, count))
+    score = similarities.values[np.repeat(similarities.ends[shown], count) - back]
+    best = np.repeat(np.maximum.reduceat(score, starts), count)
+    # Of equally near ones the later, which stands closer to the input.
+    position = np.repeat(labels.ends[shown], count) - back
+    at[shown] = np.maximum.reduceat(np.where(score == best, position, -1), starts)
+    return _classes(labels, at)
+
+
+def _classes(labels: RaggedArray, at: Ints) -> Ints:
+    out = np.full(len(at), -1, dtype=np.int64)
+    out[at >= 0] = labels.values[at[at >= 0]]
+    return out
+
+
+# -- From results folders to cells: what one method did on one task, seed by seed. Everything is in per cent.
+
 
 Metric = Literal["accuracy", "macro-f1"]
 
 
-class Block(NamedTuple):
+class ReportSection(NamedTuple):
     """What the methods of one part of the table have in common."""
 
     model: str
@@ -23,7 +80,7 @@ class Block(NamedTuple):
     inference: str
 
 
-class Key(NamedTuple):
+class CellKey(NamedTuple):
     """Which cell."""
 
     model: str
@@ -33,13 +90,13 @@ class Key(NamedTuple):
     task: str
 
     @property
-    def block(self) -> Block:
+    def block(self) -> ReportSection:
         """The part of the table it stands in."""
-        return Block(self.model, self.template, self.inference)
+        return ReportSection(self.model, self.template, self.inference)
 
 
 @dataclass(frozen=True)
-class Task:
+class ReportTask:
     """A task as the manifests describe it."""
 
     name: str
@@ -52,7 +109,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Kind:
+class MethodTraits:
     """What sort of method: ``labelled`` ones see labelled data, ``control`` ones are simple rivals.
 
     ``sort`` is what its configuration calls its kind: a prompt, the majority, or which control. The scores of
@@ -67,7 +124,7 @@ class Kind:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class SeedRun:
     """What one seed gave, a row for each example: its number, sorted; classes are positions among the labels.
 
     ``nearest`` and ``last`` are the classes shown with these demonstrations, -1 where there is none. ``scores`` are
@@ -109,13 +166,13 @@ def macro_f1(gold: Ints, predicted: Ints) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class ReportCell:
     """One method on one task: its runs, and how many rows all of them should have."""
 
-    key: Key
-    kind: Kind
+    key: CellKey
+    kind: MethodTraits
     labels: tuple[str, ...]
-    runs: tuple[Run, ...] = ()
+    runs: tuple[SeedRun, ...] = ()
     expected: int = 0
 
     @property
@@ -190,7 +247,7 @@ def common_seeds(seeds: Iterable[Iterable[int | None]]) -> list[int | None]:
     return shared or ([None] if sets and all(None in each for each in sets) else [])
 
 
-def mean_and_deviation(cells: Sequence[Cell], metric: Metric) -> tuple[float | None, float | None]:
+def mean_and_deviation(cells: Sequence[ReportCell], metric: Metric) -> tuple[float | None, float | None]:
     """The mean over tasks and seeds, and the sample standard deviation of the seeds' means over tasks."""
     scores = [cell.scores(metric) for cell in cells]
     if not scores or not all(scores):
@@ -203,22 +260,22 @@ def mean_and_deviation(cells: Sequence[Cell], metric: Metric) -> tuple[float | N
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class ResultSet:
     """All cells of one or several results folders; runs number the examples by their place in ``examples``."""
 
     models: tuple[str, ...]
-    tasks: dict[str, Task]
-    cells: dict[Key, Cell]
+    tasks: dict[str, ReportTask]
+    cells: dict[CellKey, ReportCell]
     notes: tuple[str, ...] = field(default=())
     examples: tuple[str, ...] = ()
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[ReportSection]:
         """The parts of the table: model by model, methods without a prompt first, channel before direct."""
         order = [NO_INFERENCE, "channel", "direct"]
         found = {key.block for key in self.cells}
 
-        def rank(block: Block) -> tuple[int, int, str, bool, str]:
+        def rank(block: ReportSection) -> tuple[int, int, str, bool, str]:
             inference = order.index(block.inference) if block.inference in order else len(order)
             # "task" before "none": the paper's tables have templates.
             later = block.template != "task"
@@ -226,21 +283,21 @@ class Results:
 
         return sorted(found, key=rank)
 
-    def row(self, block: Block, method: str) -> dict[str, Cell]:
+    def row(self, block: ReportSection, method: str) -> dict[str, ReportCell]:
         """The cells of a method in a block, by task, in the order of the tasks."""
-        keys = [Key(*block, method, task) for task in self.tasks]
+        keys = [CellKey(*block, method, task) for task in self.tasks]
         return {key.task: self.cells[key] for key in keys if key in self.cells}
 
-    def methods(self, block: Block) -> dict[str, Kind]:
+    def methods(self, block: ReportSection) -> dict[str, MethodTraits]:
         """The methods of a block; one that is calibrated on some of its tasks counts as calibrated."""
         own = [(key.method, cell.kind) for key, cell in self.cells.items() if key.block == block]
         return {**dict(own), **{method: kind for method, kind in own if kind.batch}}
 
-    def beside(self, block: Block) -> list[tuple[Kind, dict[str, Cell]]]:
+    def beside(self, block: ReportSection) -> list[tuple[MethodTraits, dict[str, ReportCell]]]:
         """The methods without a prompt (majority, controls) that stand beside a block, each once."""
         own = [b for b in self.blocks if b.model == block.model and b.inference == NO_INFERENCE]
         own.sort(key=lambda b: b.template != block.template)
-        found: dict[str, tuple[Kind, dict[str, Cell]]] = {}
+        found: dict[str, tuple[MethodTraits, dict[str, ReportCell]]] = {}
         for other in own:
             for method, kind in self.methods(other).items():
                 found.setdefault(method, (kind, self.row(other, method)))

@@ -1,4 +1,4 @@
-"""Read results folders and sort their rows into cells."""
+"""The scores of stored rows as one array, whichever of the columns they stand in."""
 
 from __future__ import annotations
 
@@ -8,20 +8,87 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zicl.exceptions import StorageError, UsageError
-from zicl.lab.evaluate.store import Results as Stored
-from zicl.lab.evaluate.store import cell_key, differences
-from zicl.lab.report.cells import Cell, Key, Kind, Results, Run, Task
-from zicl.lab.report.copies import Ints, Lists, last_shown, nearest_shown
-from zicl.lab.report.terms import SCORES, term_values
-from zicl.score.calibration import joined
+from zicl.lab.evaluate.store import ResultsFolder as Stored
+from zicl.lab.evaluate.store import cell_key, manifest_differences
+from zicl.lab.report.cells import (
+    CellKey,
+    Ints,
+    MethodTraits,
+    RaggedArray,
+    ReportCell,
+    ReportTask,
+    ResultSet,
+    SeedRun,
+    last_label,
+    nearest_label,
+)
+from zicl.score.calibration import Scores, join_terms
+
+SCORES = ("log_likelihoods", "tokens", "values", "terms")
+_HINT = "the rows are damaged or mixed from two runs; run the evaluation again with another output"
+
+
+def term_values(rows: Any, labels: int, reduce: str, where: str) -> Scores:
+    """What each term gave, (terms, rows, labels), for the rows of one cell and seed.
+
+    Where nothing was joined the only term is what was compared: ``values`` if inputs without content were taken
+    off, else the log-likelihoods, a sum or a mean over tokens. Rows of earlier versions have only these. Where texts
+    have options of their own, a text with fewer than there are labels has minus infinity for the rest.
+    """
+    for name in ("terms", "values"):
+        column = rows[name]
+        if 0 < column.null_count < len(column):
+            raise StorageError(f"{where}: some rows have {name} and others have none", hint=_HINT)
+        if not column.null_count:
+            return _checked(_cube(column, labels, f"{where}: {name}"), where)
+    found = _cube(rows["log_likelihoods"], labels, f"{where}: log_likelihoods")
+    if reduce == "mean" and _lengths(rows["tokens"]).any():
+        # Controls have scores without tokens: there is nothing to divide by.
+        found = found / _cube(rows["tokens"], labels, f"{where}: tokens", absent=1)
+    return _checked(found, where)
+
+
+def _cube(column: Any, labels: int, where: str, absent: float = -np.inf) -> Scores:
+    """A column of lists, or of lists of lists, filled up to one size."""
+    rows, array = len(column), column.combine_chunks()
+    nested = hasattr(array.type.value_type, "value_type")
+    counts, inner = (_lengths(array), array.flatten()) if nested else (np.ones(rows, np.int64), array)
+    lengths = _lengths(inner)
+    if len(set(counts.tolist())) > 1 or lengths.min() < 1 or lengths.max() > labels:
+        raise StorageError(
+            f"{where} do not hold, in every row, a number for each of its options, at most {labels}", hint=_HINT
+        )
+    filled = np.full((len(lengths), labels), absent, dtype=np.float64)
+    filled[np.arange(labels) < lengths[:, None]] = inner.flatten().to_numpy(zero_copy_only=False)
+    return np.moveaxis(filled.reshape(rows, int(counts[0]), labels), 1, 0)
+
+
+def _lengths(array: Any) -> NDArray[np.int64]:
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.fill_null(pc.list_value_length(array), 0).to_numpy(), dtype=np.int64)
+
+
+def _checked(scores: Scores, where: str) -> Scores:
+    if np.isnan(scores).any():
+        raise StorageError(
+            f"{where}: a score is not a number, so the prediction means nothing",
+            hint="run the evaluation again with another output and scoring = { dtype = 'float32' }",
+        )
+    return scores
+
+
+# -- Read results folders and sort their rows into cells.
+
 
 _KEY = ("task", "method", "template", "inference", "seed")
 _COLUMNS = (*_KEY, "example", "gold", "predicted", "demo_labels", "similarities", "kept", "identical", *SCORES)
 
 
-def collect(paths: Sequence[str | Path]) -> Results:
+def collect(paths: Sequence[str | Path]) -> ResultSet:
     """The cells of all folders; several folders are several models, or parts of one model's results."""
     if not paths:
         raise UsageError("no results folder was given", hint="zicl report RESULTS")
@@ -31,7 +98,7 @@ def collect(paths: Sequence[str | Path]) -> Results:
     names = model_names([(path, manifest) for path, manifest, _ in loaded])
     tasks, notes = _tasks([manifest for _, manifest, _ in loaded])
     notes += _unlike([(path, manifest, name) for (path, manifest, _), name in zip(loaded, names, strict=True)])
-    cells: dict[Key, Cell] = {}
+    cells: dict[CellKey, ReportCell] = {}
     for (path, manifest, rows), model in zip(loaded, names, strict=True):
         for key, cell in _cells(path, manifest, rows, model, tasks, examples).items():
             if key in cells:
@@ -41,7 +108,7 @@ def collect(paths: Sequence[str | Path]) -> Results:
                     hint="give folders that do not overlap",
                 )
             cells[key] = cell
-    return Results(tuple(dict.fromkeys(names)), tasks, cells, tuple(notes), tuple(examples))
+    return ResultSet(tuple(dict.fromkeys(names)), tasks, cells, tuple(notes), tuple(examples))
 
 
 def _unlike(loaded: list[tuple[Path, dict[str, Any], str]]) -> list[str]:
@@ -49,7 +116,7 @@ def _unlike(loaded: list[tuple[Path, dict[str, Any], str]]) -> list[str]:
     notes, first = [], dict[str, tuple[Path, dict[str, Any]]]()
     for path, manifest, name in loaded:
         before, other = first.setdefault(name, (path, manifest))
-        differ = list(differences("", other["fingerprint"], manifest["fingerprint"]))
+        differ = list(manifest_differences("", other["fingerprint"], manifest["fingerprint"]))
         if differ:
             notes.append(f"{path.name} and {before.name} were not made alike: {'; '.join(differ[:5])}.")
     return notes
@@ -68,13 +135,13 @@ def model_names(loaded: Sequence[tuple[Path, dict[str, Any]]]) -> list[str]:
     ]
 
 
-def _tasks(manifests: list[dict[str, Any]]) -> tuple[dict[str, Task], list[str]]:
-    tasks: dict[str, Task] = {}
+def _tasks(manifests: list[dict[str, Any]]) -> tuple[dict[str, ReportTask], list[str]]:
+    tasks: dict[str, ReportTask] = {}
     notes: list[str] = []
     hashes: dict[str, set[str]] = {}
     for manifest in manifests:
         for name, entry in manifest["tasks"].items():
-            new = Task(
+            new = ReportTask(
                 name,
                 tuple(entry["labels"]),
                 entry.get("covered"),
@@ -100,20 +167,20 @@ def _tasks(manifests: list[dict[str, Any]]) -> tuple[dict[str, Task], list[str]]
 
 
 def _cells(
-    path: Path, manifest: dict[str, Any], rows: Any, model: str, tasks: dict[str, Task], examples: list[str]
-) -> dict[Key, Cell]:
-    kinds: dict[Key, Kind] = {}
-    expected: dict[Key, int] = {}
+    path: Path, manifest: dict[str, Any], rows: Any, model: str, tasks: dict[str, ReportTask], examples: list[str]
+) -> dict[CellKey, ReportCell]:
+    kinds: dict[CellKey, MethodTraits] = {}
+    expected: dict[CellKey, int] = {}
     for name, entry in manifest["cells"].items():
         key = _planned(path, name, model, tasks)
         kinds[key] = _kind(key.method, entry.get("method") or {})
         expected[key] = expected.get(key, 0) + int(entry.get("examples", 0))
-    runs: dict[Key, list[Run]] = {key: [] for key in kinds}
+    runs: dict[CellKey, list[SeedRun]] = {key: [] for key in kinds}
     reduced = {name: str(entry.get("reduce") or "sum") for name, entry in manifest["cells"].items()}
     for key, run in _runs(path, rows, model, tasks, examples, reduced):
         runs.setdefault(key, []).append(run)
     return {
-        key: Cell(
+        key: ReportCell(
             key,
             kinds.get(key) or _kind(key.method, {}),
             tasks[key.task].labels,
@@ -124,7 +191,7 @@ def _cells(
     }
 
 
-def _planned(path: Path, name: str, model: str, tasks: dict[str, Task]) -> Key:
+def _planned(path: Path, name: str, model: str, tasks: dict[str, ReportTask]) -> CellKey:
     parts = name.split("/")
     if len(parts) != len(_KEY) or parts[0] not in tasks:
         raise StorageError(
@@ -132,12 +199,12 @@ def _planned(path: Path, name: str, model: str, tasks: dict[str, Task]) -> Key:
             hint="run the evaluation again",
         )
     task, method, template, inference, _ = parts
-    return Key(model, template, inference, method, task)
+    return CellKey(model, template, inference, method, task)
 
 
-def _kind(method: str, entry: dict[str, Any]) -> Kind:
+def _kind(method: str, entry: dict[str, Any]) -> MethodTraits:
     sort = str(entry.get("kind") or "prompt")
-    return Kind(
+    return MethodTraits(
         str(entry.get("title") or method),
         bool(entry.get("labelled", False)),
         bool(entry.get("control", False)),
@@ -147,8 +214,8 @@ def _kind(method: str, entry: dict[str, Any]) -> Kind:
 
 
 def _runs(
-    path: Path, rows: Any, model: str, tasks: dict[str, Task], names: list[str], reduced: dict[str, str]
-) -> Iterator[tuple[Key, Run]]:
+    path: Path, rows: Any, model: str, tasks: dict[str, ReportTask], names: list[str], reduced: dict[str, str]
+) -> Iterator[tuple[CellKey, SeedRun]]:
     if not rows.num_rows:
         return
     vocabulary = sorted({label for task in tasks.values() for label in task.labels})
@@ -158,7 +225,7 @@ def _runs(
     examples = _codes(rows["example"], names)
     for first, members in _groups(rows):
         task, method, template, inference, seed = (rows[name][first].as_py() for name in _KEY)
-        key = Key(model, template, inference, method, task)
+        key = CellKey(model, template, inference, method, task)
         if task not in tasks:
             raise StorageError(
                 f"{path} has rows of {task!r}, which its manifest does not name", hint="run the evaluation again"
@@ -169,8 +236,8 @@ def _runs(
         right, said, near, end, same = (own[codes[chosen]] for codes in (gold, predicted, nearest, last, identical))
         name = cell_key(task, method, template, inference, seed)
         terms = term_values(rows.take(chosen), len(tasks[task].labels), reduced.get(name, "sum"), f"{path}: {name}")
-        run = Run(
-            seed, examples[chosen], right, said, near, end, terms, joined(terms), same, found[chosen], kept[chosen]
+        run = SeedRun(
+            seed, examples[chosen], right, said, near, end, terms, join_terms(terms), same, found[chosen], kept[chosen]
         )
         if (run.gold < 0).any():
             raise StorageError(
@@ -194,7 +261,7 @@ def _groups(rows: Any) -> Iterator[tuple[int, Ints]]:
         yield int(members[0]), members
 
 
-def _distinct(path: Path, key: Key, members: Ints, examples: Ints, predicted: Ints) -> Ints:
+def _distinct(path: Path, key: CellKey, members: Ints, examples: Ints, predicted: Ints) -> Ints:
     """The rows sorted by example. One written twice by an interrupted run is no harm, if both say the same."""
     order = members[np.argsort(examples[members], kind="stable")]
     twice = np.flatnonzero(examples[order][1:] == examples[order][:-1])
@@ -219,10 +286,10 @@ def _shown(rows: Any, vocabulary: list[str]) -> tuple[Ints, Ints, Ints, Ints]:
     """How many demonstrations were found and kept, and the classes of the nearest and the last."""
     kept = np.asarray(rows["kept"].fill_null(0).to_numpy(), dtype=np.int64)
     lengths, words = _flat(rows["demo_labels"])
-    labels = Lists(lengths, _codes(words, vocabulary))
+    labels = RaggedArray(lengths, _codes(words, vocabulary))
     lengths, numbers = _flat(rows["similarities"])
-    similarities = Lists(lengths, np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64))
-    return labels.lengths, kept, nearest_shown(labels, similarities, kept), last_shown(labels, kept)
+    similarities = RaggedArray(lengths, np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64))
+    return labels.lengths, kept, nearest_label(labels, similarities, kept), last_label(labels, kept)
 
 
 def _flat(column: Any) -> tuple[Ints, Any]:

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zicl.lab.evaluate.store import NO_INFERENCE
-from zicl.lab.report.cells import Block, Cell, Results
-from zicl.lab.report.drawing import SUFFIXES, drawing, save
-from zicl.lab.report.reliability import Floats, confidence, equal_mass, makes_claims, risk_coverage
-from zicl.lab.report.style import Style, styles
+from zicl.lab.report.cells import ReportCell, ReportSection, ResultSet
+from zicl.lab.report.plotting import SUFFIXES, Style, plot_style, save_figure, styles
+from zicl.lab.report.reliability import Floats, confidence, equal_mass, has_probabilities, risk_coverage
 from zicl.lab.report.table import ordered, row_title, section_title, task_columns
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _GREY = "0.6"
 _FEWEST, _BINS = 20, 8
 
 
-class Plot(NamedTuple):
+class CellPlot(NamedTuple):
     """A sort of figure: its file's name, its axes, what it draws of a method, and whether it has a diagonal."""
 
     name: str
@@ -53,46 +52,50 @@ def _risk(confident: Floats, right: NDArray[np.bool_]) -> tuple[Floats, Floats]:
 
 
 PLOTS = (
-    Plot("reliability", "Reliability", "confidence", "share that is right", _reliability, diagonal=True),
-    Plot("risk-coverage", "Risk and coverage", "coverage: share answered", "risk: share of it that is wrong", _risk),
+    CellPlot("reliability", "Reliability", "confidence", "share that is right", _reliability, diagonal=True),
+    CellPlot(
+        "risk-coverage", "Risk and coverage", "coverage: share answered", "risk: share of it that is wrong", _risk
+    ),
 )
 
 
-def draw_figures(results: Results, folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[Path, str]:
+def draw_figures(results: ResultSet, folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[Path, str]:
     """Draw what can be drawn of every section, as SVG and PNG; the files written, and what each shows."""
     looks = styles(key.method for key in results.cells)
     written: dict[Path, str] = {}
-    with drawing():
+    with plot_style():
         for block in results.blocks:
             cells = _drawn(results, block)
             for plot in PLOTS if cells else ():
                 figure = _figure(results, block, cells, plot, looks)
                 for suffix in suffixes:
-                    written[save(figure, folder / f"{plot.name}-{file_name(block)}{suffix}")] = _title(plot, block)
+                    written[save_figure(figure, folder / f"{plot.name}-{file_name(block)}{suffix}")] = _title(
+                        plot, block
+                    )
     return written
 
 
-def _title(plot: Plot, block: Block) -> str:
+def _title(plot: CellPlot, block: ReportSection) -> str:
     return f"{plot.title}: {section_title(block)}"
 
 
-def file_name(block: Block) -> str:
+def file_name(block: ReportSection) -> str:
     """A section as a part of a file's name.
 
-    >>> file_name(Block("hf:EleutherAI/gpt-j-6b", "task", "channel"))
+    >>> file_name(ReportSection("hf:EleutherAI/gpt-j-6b", "task", "channel"))
     'channel-hf-EleutherAI-gpt-j-6b-task'
     """
     return re.sub(r"[^\w.]+", "-", f"{block.inference}-{block.model}-{block.template}").strip("-")
 
 
-def _drawn(results: Results, block: Block) -> dict[str, dict[str, Cell]]:
+def _drawn(results: ResultSet, block: ReportSection) -> dict[str, dict[str, ReportCell]]:
     """The methods of a section and the controls beside it; the majority is as sure of every text, and no line."""
     if block.inference == NO_INFERENCE:
         return {}
     own = [(kind, results.row(block, name)) for name, kind in results.methods(block).items()]
     found, kinds = {}, {}
     for kind, row in (*own, *results.beside(block)):
-        cells = {task: cell for task, cell in row.items() if makes_claims(cell) and kind.sort != "majority"}
+        cells = {task: cell for task, cell in row.items() if has_probabilities(cell) and kind.sort != "majority"}
         if cells:
             name = next(iter(cells.values())).key.method
             found[name], kinds[name] = cells, kind
@@ -100,7 +103,11 @@ def _drawn(results: Results, block: Block) -> dict[str, dict[str, Cell]]:
 
 
 def _figure(
-    results: Results, block: Block, cells: dict[str, dict[str, Cell]], plot: Plot, looks: dict[str, Style]
+    results: ResultSet,
+    block: ReportSection,
+    cells: dict[str, dict[str, ReportCell]],
+    plot: CellPlot,
+    looks: dict[str, Style],
 ) -> Figure:
     from matplotlib.figure import Figure
 
@@ -130,7 +137,7 @@ def _figure(
     return figure
 
 
-def _panel(panel: Axes, task: str, plot: Plot) -> None:
+def _panel(panel: Axes, task: str, plot: CellPlot) -> None:
     panel.set(title=task, xlabel=plot.across, xlim=(0, 1))
     panel.set_box_aspect(1)
     if plot.diagonal:
@@ -138,7 +145,7 @@ def _panel(panel: Axes, task: str, plot: Plot) -> None:
         panel.plot([0, 1], [0, 1], color=_GREY, linewidth=0.8, zorder=0)
 
 
-def _line(panel: Axes, cell: Cell, plot: Plot, look: Style, place: int) -> Line2D:
+def _line(panel: Axes, cell: ReportCell, plot: CellPlot, look: Style, place: int) -> Line2D:
     """One method on one task, the rows of all seeds together."""
     confident = np.concatenate([confidence(run.scores) for run in cell.runs])
     right = np.concatenate([run.gold == run.predicted for run in cell.runs])

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Sequence
 
-from zicl.lab.report.table import Entry, Table
+from zicl.lab.report.table import Table, TableEntry
 
 NOTHING = "–"
 _LATEX = {
@@ -58,7 +58,7 @@ def number(value: float, *, signed: bool) -> str:
     return f"{rounded:+.1f}" if signed and rounded else f"{rounded:.1f}"
 
 
-def _markdown_entry(entry: Entry, *, signed: bool) -> str:
+def _markdown_entry(entry: TableEntry, *, signed: bool) -> str:
     if entry.value is None:
         return _escape(entry.text) or NOTHING
     text = number(entry.value, signed=signed)
@@ -125,7 +125,7 @@ def latex_escape(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
-def _latex_entry(entry: Entry, *, signed: bool) -> str:
+def _latex_entry(entry: TableEntry, *, signed: bool) -> str:
     if entry.value is None:
         return latex_escape(entry.text or NOTHING)
     text = number(entry.value, signed=signed)

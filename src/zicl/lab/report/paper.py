@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from zicl.lab.evaluate.store import NO_INFERENCE
+from zicl.lab.report.table import DOUBTFUL, TableColumn, TableEntry, TableRow, TableSection, mark_best
 
 # The columns that are averages of the columns before them.
 AVERAGES = ("covered", "not-covered")
@@ -69,3 +73,93 @@ def _cells(
         column: PaperCell(cell[0], cell[1] if len(cell) > 1 else None, doubts.get((*where, column), ""))
         for column, cell in zip(columns, cells, strict=True)
     }
+
+
+# -- The paper's rows, cut to the columns of our table.
+
+
+# Percentage points that the share of a label differs by in a sample of the same examples; an example more or less in a
+# small sample makes more.
+_SAME = 2.0
+_TITLES = {
+    "majority": "Majority", "no-demos": "No-demos", "random-inputs": "Random inputs", "naive": "Naive Z-ICL",
+    "z-icl": "Z-ICL", "icl-gold": "ICL-gold (oracle)", "icl-random": "ICL-random (oracle)",
+}  # fmt: skip
+
+
+def paper_sections(columns: Sequence[TableColumn]) -> list[TableSection]:
+    """A section for each model and inference of the paper that has a number for one of the columns."""
+    grouped: dict[tuple[str, str], list[TableRow]] = {}
+    for row in paper_results():
+        cells = [_cell(row, column) for column in columns]
+        if any(cells):
+            new = TableRow(row.method, _TITLES[row.method], row.method.startswith("icl-"), tuple(map(_entry, cells)))
+            grouped.setdefault((row.model, row.inference), []).append(new)
+    return [
+        TableSection(
+            f"{'' if inference == NO_INFERENCE else inference.capitalize() + ' '}{model} (paper)", mark_best(rows)
+        )
+        for (model, inference), rows in grouped.items()
+    ]
+
+
+def paper_notes(columns: Sequence[TableColumn], majorities: Mapping[str, tuple[float, int]]) -> list[str]:
+    """What to know about the paper's rows: other examples, doubtful cells, averages and tasks it does not have.
+
+    ``majorities`` are the shares of each task's most frequent label in our examples, and the number of these.
+    """
+    shown = [(row, column, _cell(row, column)) for row in paper_results() for column in columns]
+    notes = [
+        f"{DOUBTFUL} As printed in the paper, but doubtful: {row.model}, {row.inference}, {row.method}, "
+        f"{column.name}: {cell.doubt}."
+        for row, column, cell in shown
+        if cell is not None and cell.doubt
+    ]
+    notes += _other_examples(majorities)
+    if any(column.average for column in columns):
+        notes.append(
+            "The deviation of an average is that of the seeds' averages in our rows, and the mean of the tasks' "
+            "deviations in the paper's."
+        )
+    if any(column.average and cell is not None and cell.deviation is None for _, column, cell in shown):
+        notes.append(
+            "An average of the paper's rows that has no deviation is over other tasks than the paper's averages: "
+            "it is computed from the printed cells."
+        )
+    missing = [column.name for column in columns if not any(c for _, other, c in shown if other is column)]
+    if missing:
+        notes.append(f"Not in the paper: {', '.join(missing)}.")
+    return notes
+
+
+def _other_examples(majorities: Mapping[str, tuple[float, int]]) -> list[str]:
+    """Tasks whose most frequent label has another share in the paper: what it was run on is not what ours was."""
+    paper = {task: cell.mean for row in paper_results() if row.method == "majority" for task, cell in row.cells.items()}
+    differ = [
+        f"{share:.1f} and {paper[task]:.1f} % of {task}"
+        for task, (share, examples) in majorities.items()
+        if task in paper and abs(share - paper[task]) > max(_SAME, 100 / examples)
+    ]
+    if not differ:
+        return []
+    return [
+        f"Other examples than the paper's: the most frequent label has, here and in the paper, {', '.join(differ)}. "
+        "Accuracies on these tasks are hardly comparable; macro-F1 depends less on such shares."
+    ]
+
+
+def _cell(row: PaperRow, column: TableColumn) -> PaperCell | None:
+    """The paper's cell; an average as printed where it is over the same tasks, else computed."""
+    if not column.average:
+        return row.cells.get(column.name)
+    for name, tasks in row.averaged.items():
+        if tasks == set(column.tasks):
+            return row.cells[name]
+    means = [row.cells[task].mean for task in column.tasks if task in row.cells]
+    return PaperCell(sum(means) / len(means), None) if len(means) == len(column.tasks) else None
+
+
+def _entry(cell: PaperCell | None) -> TableEntry:
+    if cell is None:
+        return TableEntry()
+    return TableEntry(cell.mean, cell.deviation, marks=DOUBTFUL if cell.doubt else "")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl.lab.report.cells import Cell
-from zicl.lab.report.copies import Ints
+from zicl.lab.report.cells import Ints, ReportCell
 from zicl.score.calibration import Scores, log_softmax
 
 BINS = 15
@@ -16,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Claims:
+class ProbabilityClaims:
     """The mean over seeds: negative log-likelihood in nats, Brier score from 0 to 2, calibration error in per cent."""
 
     nll: float
@@ -33,21 +32,21 @@ class Bins:
     accuracy: Floats
 
 
-def makes_claims(cell: Cell) -> bool:
+def has_probabilities(cell: ReportCell) -> bool:
     """Whether the scores are meant as probabilities: cosines are not, and say nothing as they are."""
     return bool(cell.present) and not cell.kind.sort.startswith("cosine")
 
 
-def claims(cell: Cell) -> Claims | None:
+def probability_claims(cell: ReportCell) -> ProbabilityClaims | None:
     """The measures of a cell; None where nothing is claimed."""
-    if not makes_claims(cell):
+    if not has_probabilities(cell):
         return None
     measured = [
         (nll(run.scores, run.gold), brier(run.scores, run.gold), ece(confidence(run.scores), run.gold == run.predicted))
         for run in cell.runs
     ]
     first, second, third = (float(value) for value in np.mean(measured, axis=0))
-    return Claims(first, second, 100 * third)
+    return ProbabilityClaims(first, second, 100 * third)
 
 
 def probabilities(scores: Scores) -> Floats:

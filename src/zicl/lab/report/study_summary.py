@@ -7,13 +7,12 @@ from pathlib import Path
 
 from zicl._util.files import read_json, write_json
 from zicl.exceptions import StorageError
-from zicl.lab.study.figure import Drawn
 
 FILE = "study.json"
 
 
 @dataclass(frozen=True)
-class Told:
+class StudySummary:
     """A study's question, what the paper found, what was found here, and the figures beside it."""
 
     name: str
@@ -21,14 +20,14 @@ class Told:
     question: str
     paper: str
     findings: tuple[str, ...]
-    figures: tuple[Drawn, ...]
+    figures: tuple[DrawnFigure, ...]
 
     def write(self, folder: Path) -> None:
         """Into a study's folder."""
         write_json(folder / FILE, asdict(self))
 
     @classmethod
-    def read(cls, folder: Path) -> Told:
+    def read(cls, folder: Path) -> StudySummary:
         """From a study's folder. A later version may say more: what is not known here is left out."""
         from pydantic import TypeAdapter, ValidationError
 
@@ -40,3 +39,12 @@ class Told:
                 f"{folder / FILE} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}",
                 hint="run the study again",
             ) from error
+
+
+@dataclass(frozen=True)
+class DrawnFigure:
+    """A figure that is drawn already: its file in the study's folder, and what it shows."""
+
+    file: str
+    title: str
+    alt: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from zicl.lab.evaluate.store import NO_INFERENCE
-from zicl.lab.report.cells import Block, Kind, Results, Task
+from zicl.lab.report.cells import MethodTraits, ReportSection, ReportTask, ResultSet
 
 DOUBTFUL, UNFINISHED, NOTED = "†", "‡", "§"
 GROUPS = {True: "Covered by the corpus", False: "Not covered by the corpus", None: "Coverage unknown"}
@@ -18,7 +18,7 @@ _SHORT = {True: "covered", False: "not covered", None: "unknown"}
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A task, or (``average``) the average of the tasks of its group."""
 
     name: str
@@ -29,7 +29,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableEntry:
     """What stands in a row and column: a number with a deviation or an interval, or a text, or nothing."""
 
     value: float | None = None
@@ -41,21 +41,21 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A method; ``oracle`` ones see labelled data."""
 
     method: str
     title: str
     oracle: bool
-    entries: tuple[Entry, ...]
+    entries: tuple[TableEntry, ...]
 
 
 @dataclass(frozen=True)
-class Section:
+class TableSection:
     """Rows under one heading."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Table:
     """A table with what is to be said below it."""
 
     title: str
-    columns: tuple[Column, ...]
-    sections: tuple[Section, ...]
+    columns: tuple[TableColumn, ...]
+    sections: tuple[TableSection, ...]
     notes: tuple[str, ...] = ()
     # Write + before what is above zero.
     signed: bool = False
@@ -75,25 +75,25 @@ class Table:
         return [(name, len(list(members))) for name, members in groupby(self.columns, key=lambda c: c.group)]
 
 
-def task_columns(tasks: dict[str, Task], *, averages: bool) -> tuple[Column, ...]:
+def task_columns(tasks: dict[str, ReportTask], *, averages: bool) -> tuple[TableColumn, ...]:
     """The tasks, grouped by coverage, the paper's in the paper's order; a group of several has an average."""
     paper = {name: number for number, name in enumerate(_PAPER_TASKS)}
-    columns: list[Column] = []
+    columns: list[TableColumn] = []
     for covered, group in GROUPS.items():
         members = [task for task in tasks.values() if task.covered is covered]
         members.sort(key=lambda task: paper.get(task.name, len(paper)))
-        columns += [Column(t.name, group, (t.name,), marks=NOTED if t.note else "") for t in members]
+        columns += [TableColumn(t.name, group, (t.name,), marks=NOTED if t.note else "") for t in members]
         if averages and len(members) > 1:
             names = tuple(task.name for task in members)
-            columns.append(Column(f"Avg. {_SHORT[covered]}", group, names, average=True))
+            columns.append(TableColumn(f"Avg. {_SHORT[covered]}", group, names, average=True))
     return tuple(columns)
 
 
-def ordered(methods: dict[str, Kind]) -> list[str]:
+def ordered(methods: dict[str, MethodTraits]) -> list[str]:
     """Methods in the paper's order: zero-shot ones, then their controls, then those that see labelled data.
 
-    >>> ordered({"icl-gold": Kind("ICL", labelled=True), "z-icl": Kind("Z-ICL"), "no-demos": Kind("No-demos")})
-    ['no-demos', 'z-icl', 'icl-gold']
+    >>> ordered({"icl-gold": MethodTraits("ICL", labelled=True), "z-icl": MethodTraits("Z-ICL")})
+    ['z-icl', 'icl-gold']
     """
 
     def rank(name: str) -> tuple[bool, int, bool, str]:
@@ -104,10 +104,10 @@ def ordered(methods: dict[str, Kind]) -> list[str]:
     return sorted(methods, key=rank)
 
 
-def row_title(kind: Kind) -> str:
+def row_title(kind: MethodTraits) -> str:
     """A method's title with what sort it is.
 
-    >>> row_title(Kind("Logistic regression", labelled=True, control=True))
+    >>> row_title(MethodTraits("Logistic regression", labelled=True, control=True))
     'Logistic regression (control, oracle)'
     """
     sorts = (("control", kind.control), ("batch-calibrated", kind.batch), ("oracle", kind.labelled))
@@ -115,10 +115,10 @@ def row_title(kind: Kind) -> str:
     return f"{kind.title} ({', '.join(marks)})" if marks else kind.title
 
 
-def section_title(block: Block, *, named: bool = True) -> str:
+def section_title(block: ReportSection, *, named: bool = True) -> str:
     """A heading like the paper's: inference, model, template.
 
-    >>> section_title(Block("GPT-J", "task", "channel"))
+    >>> section_title(ReportSection("GPT-J", "task", "channel"))
     "Channel GPT-J, the task's template"
     """
     if block.inference == NO_INFERENCE:
@@ -127,22 +127,22 @@ def section_title(block: Block, *, named: bool = True) -> str:
     return f"{block.inference.capitalize()} {block.model}, {template}"
 
 
-def sections(results: Results, rows_of: Callable[[Block], tuple[Row, ...]]) -> tuple[Section, ...]:
+def sections(results: ResultSet, rows_of: Callable[[ReportSection], tuple[TableRow, ...]]) -> tuple[TableSection, ...]:
     """A section for each block that has rows.
 
     Majority and most controls are the same whatever the model: where they are, they stand once and unnamed.
     """
     made = [(block, rows_of(block)) for block in results.blocks]
     alone = {rows for block, rows in made if block.inference == NO_INFERENCE}
-    shown: list[Section] = []
+    shown: list[TableSection] = []
     for block, rows in made:
         repeated = block.inference == NO_INFERENCE and any(section.rows == rows for section in shown)
         if rows and not repeated:
-            shown.append(Section(section_title(block, named=len(alone) > 1), rows))
+            shown.append(TableSection(section_title(block, named=len(alone) > 1), rows))
     return tuple(shown)
 
 
-def with_best(rows: Sequence[Row]) -> tuple[Row, ...]:
+def mark_best(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
     """The rows with the best zero-shot entry of every column marked; what prints the same is equally good."""
     zero_shot = [row for row in rows if not row.oracle]
     if len(zero_shot) < 2:
@@ -152,7 +152,7 @@ def with_best(rows: Sequence[Row]) -> tuple[Row, ...]:
         for entries in zip(*(row.entries for row in zero_shot), strict=True)
     ]
 
-    def marked(row: Row) -> Row:
+    def marked(row: TableRow) -> TableRow:
         pairs = zip(row.entries, best, strict=True)
         return replace(
             row, entries=tuple(replace(e, best=e.value is not None and round(e.value, 1) == top) for e, top in pairs)

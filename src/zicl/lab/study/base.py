@@ -8,10 +8,11 @@ from typing import Annotated, Any, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from zicl.lab.evaluate.methods import METHODS, Inference, Method
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS, ExperimentMethod, Inference
 from zicl.lab.heads.scores import FoundOn, HeadScores
-from zicl.lab.study.figure import Drawn, Figure
-from zicl.lab.study.outcome import Outcome
+from zicl.lab.report.study_summary import DrawnFigure
+from zicl.lab.study.figures import StudyFigure
+from zicl.lab.study.outcome import StudyOutcome
 
 # The tasks of the paper's ablations.
 PAPER_SIX = ("CR", "Amz5", "Yelp5", "Tweet", "MR", "SST2")
@@ -23,10 +24,10 @@ Count = Annotated[int, Field(ge=1)]
 UNLIMITED: Mapping[str, Any] = {"prompt": {"tokens_all_demos": 1 << 20}}
 
 # The methods of an experiment by name.
-Arms = Mapping[str, Method]
+Arms = Mapping[str, ExperimentMethod]
 
 
-class Options(BaseModel):
+class StudyOptions(BaseModel):
     """What can be set of a study beside its experiments; one without options has these."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,7 +46,7 @@ class Options(BaseModel):
         return self
 
 
-class Setup(Protocol):
+class StudyInputs(Protocol):
     """What the experiments of a study may depend on: the sizes of a run, its corpus, its model."""
 
     @property
@@ -63,7 +64,7 @@ class Setup(Protocol):
 
 
 @dataclass(frozen=True)
-class Part:
+class StudyPart:
     """One experiment of a study: its methods, and what else of an experiment it sets."""
 
     name: str
@@ -75,7 +76,7 @@ class Part:
         """Methods as an experiment names and defines them."""
         return {
             "methods": tuple(self.arms),
-            "define": {name: arm for name, arm in self.arms.items() if METHODS.get(name) != arm},
+            "define": {name: arm for name, arm in self.arms.items() if EXPERIMENT_METHODS.get(name) != arm},
         }
 
 
@@ -91,10 +92,10 @@ class Study:
     title: str
     question: str
     paper: str
-    parts: Callable[[Any, Setup], Sequence[Part]]
-    figures: Callable[[Any, Outcome], Sequence[Figure | Drawn]]
-    findings: Callable[[Any, Outcome], Sequence[str]]
-    options: type[Options] = Options
+    parts: Callable[[Any, StudyInputs], Sequence[StudyPart]]
+    figures: Callable[[Any, StudyOutcome], Sequence[StudyFigure | DrawnFigure]]
+    findings: Callable[[Any, StudyOutcome], Sequence[str]]
+    options: type[StudyOptions] = StudyOptions
     tasks: tuple[str, ...] = PAPER_SIX
     inferences: tuple[Inference, ...] = ("channel",)
     needs_corpus: bool = True

@@ -8,27 +8,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from zicl._util.progress import Report, silent
+from zicl._util.progress import ProgressReport, silent
 from zicl.exceptions import ConfigError
-from zicl.lab.evaluate.context import World
+from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.examples import subsample
 from zicl.lab.evaluate.experiment import Experiment
-from zicl.lab.evaluate.methods import METHODS
-from zicl.lab.evaluate.plan import Cell
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
+from zicl.lab.evaluate.plan import PlanCell
 from zicl.lab.evaluate.run import Runner
 from zicl.lab.evaluate.store import MANIFEST, NO_INFERENCE
 from zicl.lab.heads.scores import FILE, FoundOn, HeadScores
-from zicl.lab.study.base import UNLIMITED, Part, Study
-from zicl.lab.study.settings import Settings
+from zicl.lab.study.base import UNLIMITED, Study, StudyPart
+from zicl.lab.study.settings import StudySettings
 from zicl.lm.base import LanguageModel
-from zicl.lm.heads import layout
-from zicl.retrieve.index import Index
-from zicl.retrieve.subset import subset
+from zicl.lm.heads import head_layout
+from zicl.retrieve.index import Index, subset
 
 # An experiment that needs nothing but tasks and a model.
-PLAIN = Part("plain", {"no-demos": METHODS["no-demos"]})
+PLAIN = StudyPart("plain", {"no-demos": EXPERIMENT_METHODS["no-demos"]})
 # One that needs a corpus too.
-READING = Part("reading", {"z-icl": METHODS["z-icl"]})
+READING = StudyPart("reading", {"z-icl": EXPERIMENT_METHODS["z-icl"]})
 
 
 # The method whose prompts heads are found on, by what these show; those of training examples are then balanced.
@@ -44,19 +43,19 @@ def _nobody(_: str) -> LanguageModel | None:
 
 
 @dataclass(eq=False)
-class Bench:
+class StudyContext:
     """``placed`` says where an experiment's files are, ``asked`` gives a model that is not loaded but asked elsewhere.
 
     A ``dry`` bench only counts: it writes and finds nothing.
     """
 
-    settings: Settings
+    settings: StudySettings
     folder: Path
     placed: Callable[[Experiment], Experiment] = _as_it_is
     asked: Callable[[str], LanguageModel | None] = _nobody
     offline: bool = False
     dry: bool = False
-    report: Report = silent
+    report: ProgressReport = silent
     lm: LanguageModel | None = None
     index: Index | None = None
     _lms: dict[Any, LanguageModel] = field(default_factory=dict)
@@ -69,29 +68,29 @@ class Bench:
             reads = options.finds_in_corpus if finding else study.needs_corpus
             self.experiment(study, READING if reads else PLAIN)
             # Which parts there are depends on the options alone; only their methods on corpus and model.
-            parts = study.parts(options, Imagined())
+            parts = study.parts(options, DryRunSetup())
             self.settings.check_parts(study, [part.name for part in parts])
             for part in () if finding else parts:
                 self.experiment(study, part)
 
-    def parts(self, study: Study) -> list[Part]:
+    def parts(self, study: Study) -> list[StudyPart]:
         """The experiments of a study, checked."""
-        parts = list(study.parts(self.settings.options(study), StudySetup(self, study)))
+        parts = list(study.parts(self.settings.options(study), LoadedSetup(self, study)))
         self.settings.check_parts(study, [part.name for part in parts])
         return parts
 
-    def experiment(self, study: Study, part: Part) -> Experiment:
+    def experiment(self, study: Study, part: StudyPart) -> Experiment:
         """One experiment, with its files."""
         return self.placed(self.settings.experiment(study, part))
 
-    def world(self, experiment: Experiment) -> World:
+    def world(self, experiment: Experiment) -> ExperimentContext:
         """All it runs on. The examples are read first: a bad row is found before a model is loaded."""
         scoring = experiment.scoring
         loaded = (experiment.lm, scoring.device, scoring.dtype, scoring.batch_size)
         corpus = None if experiment.corpus is None else experiment.corpus.model_dump_json()
         lm, index = self.lm or self._lms.get(loaded), self.index or self._indexes.get(corpus)
         lm = lm or self.asked(experiment.lm)
-        world = World(experiment, lm=lm, index=index, offline=self.offline, report=self.report)
+        world = ExperimentContext(experiment, lm=lm, index=index, offline=self.offline, report=self.report)
         if counted := [name for name, task in world.tasks.items() if task.labels.counted]:
             raise ConfigError(
                 f"examples of {', '.join(counted)} have options of their own, and studies are of labels that all share",
@@ -102,7 +101,7 @@ class Bench:
         self._lms[loaded] = world.lm
         return world
 
-    def results(self, study: Study, part: Part) -> Path:
+    def results(self, study: Study, part: StudyPart) -> Path:
         """The results folder of a part."""
         return self.folder / study.name / part.name
 
@@ -113,10 +112,10 @@ class Bench:
 
 
 @dataclass(frozen=True, eq=False)
-class StudySetup:
+class LoadedSetup:
     """What the experiments of a study may depend on; nothing is loaded before it is asked for."""
 
-    bench: Bench
+    bench: StudyContext
     study: Study
 
     @cached_property
@@ -146,7 +145,7 @@ class StudySetup:
         path = self.bench.folder / self.study.name / FILE
         lm = self.bench.world(self.plain).lm
         # Before prompts are written: a model whose heads cannot be reached needs none.
-        places = layout(lm)
+        places = head_layout(lm)
         if path.is_file():
             scores = HeadScores.read(path)
             scores.check(lm)
@@ -172,25 +171,25 @@ class StudySetup:
                 hint="remove it to find them anew, or say the same in the options of the study of heads",
             )
 
-    def _finding(self, task: str, found_on: FoundOn) -> World:
+    def _finding(self, task: str, found_on: FoundOn) -> ExperimentContext:
         """What heads are found on: always training examples, since their answers are known."""
         # What is cut is the farthest, whatever its label, and the prompts would no longer show as many of each.
-        part = Part("find", {name: METHODS[name] for name in (_FINDERS["training"], _FINDERS[found_on])}, UNLIMITED)
+        part = StudyPart(
+            "find", {name: EXPERIMENT_METHODS[name] for name in (_FINDERS["training"], _FINDERS[found_on])}, UNLIMITED
+        )
         made = self.bench.settings.experiment(self.study, part)
         return self.bench.world(self.bench.placed(made.model_copy(update={"tasks": (task,)})))
 
     def _find(self, task: str, count: int, found_on: FoundOn) -> HeadScores:
         """Find them now."""
-        from zicl.lab.heads.balanced import balanced
-        from zicl.lab.heads.find import find_heads
-        from zicl.lab.heads.mark import mark
+        from zicl.lab.heads.find import balanced_pipeline, find_heads, mark_labels
 
         world, report = self._finding(task, found_on), self.bench.report
         # Labels of the corpus' sentences are drawn, under a seed.
         seed = self.plain.seeds_of("direct")[0] if found_on == "corpus" else None
-        pipeline = Runner(world).ensemble(Cell(task, _FINDERS[found_on], "task", "direct", seed)).main
+        pipeline = Runner(world).ensemble(PlanCell(task, _FINDERS[found_on], "task", "direct", seed)).main
         if found_on == "training":
-            pipeline = balanced(pipeline, [example.label for example in world.training[task]])
+            pipeline = balanced_pipeline(pipeline, [example.label for example in world.training[task]])
         chosen = subsample(world.training[task], count, world.tasks[task].sample_seed)
         prepared = [pipeline.prepare(example.text) for example in chosen]
         if found_on == "training" and any(each.prompt.dropped for each in prepared):
@@ -199,7 +198,7 @@ class StudySetup:
                 "left out there would not be as many of each label",
                 hint="find the heads on a task with shorter texts (option task of this study), or with a smaller --k",
             )
-        prompts = [mark(each, pipeline.builder, one.label) for each, one in zip(prepared, chosen, strict=True)]
+        prompts = [mark_labels(each, pipeline.builder, one.label) for each, one in zip(prepared, chosen, strict=True)]
         done = 0
 
         def advance(more: int) -> None:
@@ -211,7 +210,7 @@ class StudySetup:
 
 
 @dataclass(frozen=True)
-class Imagined:
+class DryRunSetup:
     """A setup larger than any: what of a study can be checked before its corpus and its model are there."""
 
     k: int = 1

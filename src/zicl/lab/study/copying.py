@@ -5,38 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zicl.lab.evaluate.methods import METHODS
-from zicl.lab.report.cells import Block
-from zicl.lab.study.base import Options, Part, Setup, Study
-from zicl.lab.study.figure import ACCURACY, Figure, Series
-from zicl.lab.study.method_grid import changed, look
-from zicl.lab.study.outcome import Outcome, copied, minus, per_cent, points
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
+from zicl.lab.report.cells import ReportSection
+from zicl.lab.study.base import Study, StudyInputs, StudyOptions, StudyPart
+from zicl.lab.study.figures import ACCURACY, Series, StudyFigure
+from zicl.lab.study.method_grid import changed, style_of
+from zicl.lab.study.outcome import StudyOutcome, copy_rate, minus, per_cent, points
 
 _ICL = ("icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random")
 _SAME = {"correct": "icl-gold-same-correct", "incorrect": "icl-gold-same-incorrect"}
 _FAR, _NEAR = {"icl-gold": 1.0, "icl-random": -1.0}, {"nearest-icl-gold": 1.0, "nearest-icl-random": -1.0}
 
 
-def _parts(_: Options, __: Setup) -> list[Part]:
+def _parts(_: StudyOptions, __: StudyInputs) -> list[StudyPart]:
     same = {
-        name: changed(METHODS["icl-gold"], f"the input itself with {kind} label", identical=kind)
+        name: changed(EXPERIMENT_METHODS["icl-gold"], f"the input itself with {kind} label", identical=kind)
         for kind, name in _SAME.items()
     }
-    return [Part("icl", {name: METHODS[name] for name in _ICL}), Part("identical", same)]
+    return [StudyPart("icl", {name: EXPERIMENT_METHODS[name] for name in _ICL}), StudyPart("identical", same)]
 
 
-def _figures(_: Options, outcome: Outcome) -> list[Figure]:
-    def icl(block: Block) -> Sequence[Series]:
-        return [outcome.by_task(block, METHODS[name].title, look(name), name) for name in _ICL]
+def _figures(_: StudyOptions, outcome: StudyOutcome) -> list[StudyFigure]:
+    def icl(block: ReportSection) -> Sequence[Series]:
+        return [outcome.by_task(block, EXPERIMENT_METHODS[name].title, style_of(name), name) for name in _ICL]
 
-    def same(block: Block) -> Sequence[Series]:
+    def same(block: ReportSection) -> Sequence[Series]:
         # Both are ICL-gold, and have its colour.
-        looks = {"correct": look("icl-gold"), "incorrect": replace(look("icl-gold"), hatch="xx")}
-        return [outcome.by_task(block, f"label is {kind}", looks[kind], name, copied) for kind, name in _SAME.items()]
+        looks = {"correct": style_of("icl-gold"), "incorrect": replace(style_of("icl-gold"), hatch="xx")}
+        return [
+            outcome.by_task(block, f"label is {kind}", looks[kind], name, copy_rate) for kind, name in _SAME.items()
+        ]
 
     return [
-        Figure("labels-far-and-near", "Gold and random labels, far and near", "", ACCURACY, outcome.panels(icl)),
-        Figure(
+        StudyFigure("labels-far-and-near", "Gold and random labels, far and near", "", ACCURACY, outcome.panels(icl)),
+        StudyFigure(
             "identical",
             "How often the label beside the input itself is predicted",
             "",
@@ -46,7 +48,7 @@ def _figures(_: Options, outcome: Outcome) -> list[Figure]:
     ]
 
 
-def _findings(_: Options, outcome: Outcome) -> list[str]:
+def _findings(_: StudyOptions, outcome: StudyOutcome) -> list[str]:
     said = []
     for block in outcome.blocks:
         far, near = outcome.compare(block, _FAR), outcome.compare(block, _NEAR)
@@ -56,8 +58,8 @@ def _findings(_: Options, outcome: Outcome) -> list[str]:
             f"{points(near)} for nearest ones; the second minus the first is {points(more)} "
             f"({outcome.size(block, _ICL)})."
         )
-        rates = {kind: outcome.compare(block, {name: 1}, measure=copied) for kind, name in _SAME.items()}
-        total = outcome.compare(block, dict.fromkeys(_SAME.values(), 0.5), measure=copied)
+        rates = {kind: outcome.compare(block, {name: 1}, measure=copy_rate) for kind, name in _SAME.items()}
+        total = outcome.compare(block, dict.fromkeys(_SAME.values(), 0.5), measure=copy_rate)
         # Terms that weigh nothing keep it to the seeds of the others.
         without = outcome.compare(block, {"icl-gold": 1, **dict.fromkeys(_SAME.values(), 0.0)})
         said.append(

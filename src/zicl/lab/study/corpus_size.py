@@ -7,17 +7,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from zicl.lab.evaluate.methods import METHODS
-from zicl.lab.report.cells import Block
-from zicl.lab.study.base import Arms, Options, Part, Setup, Study
-from zicl.lab.study.figure import ACCURACY, Figure, Series
-from zicl.lab.study.method_grid import changed, look, suffix
-from zicl.lab.study.outcome import Outcome, points
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
+from zicl.lab.report.cells import ReportSection
+from zicl.lab.study.base import Arms, Study, StudyInputs, StudyOptions, StudyPart
+from zicl.lab.study.figures import ACCURACY, Series, StudyFigure
+from zicl.lab.study.method_grid import changed, style_of, suffix
+from zicl.lab.study.outcome import StudyOutcome, points
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
-class SizeOptions(Options):
+class SizeOptions(StudyOptions):
     """``shares`` of the corpus; those that leave too few neighbours for the demonstrations are left out."""
 
     shares: tuple[Share, ...] = Field((1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003), min_length=2)
@@ -27,16 +27,16 @@ def _name(share: float) -> str:
     return "z-icl" if share == 1 else f"z-icl-share-{suffix(share)}"
 
 
-def _parts(options: SizeOptions, setup: Setup) -> list[Part]:
-    ours = METHODS["z-icl"]
+def _parts(options: SizeOptions, setup: StudyInputs) -> list[StudyPart]:
+    ours = EXPERIMENT_METHODS["z-icl"]
     arms: Arms = {
         _name(share): ours if share == 1 else changed(ours, f"{share:g} of the corpus", corpus_share=share)
         for share in _different(options.shares, setup)
     }
-    return [Part("shares", {"no-demos": METHODS["no-demos"], **arms})]
+    return [StudyPart("shares", {"no-demos": EXPERIMENT_METHODS["no-demos"], **arms})]
 
 
-def _different(shares: Sequence[float], setup: Setup) -> list[float]:
+def _different(shares: Sequence[float], setup: StudyInputs) -> list[float]:
     """The shares, the largest first, that leave enough and less than the one before: each domain keeps a paragraph."""
     # Neighbours can be alike, or the input's own: twice as many as are shown leave room for that.
     kept, before = list[float](), tuple[int, ...]()
@@ -48,21 +48,21 @@ def _different(shares: Sequence[float], setup: Setup) -> list[float]:
     return kept
 
 
-def _figures(options: SizeOptions, outcome: Outcome) -> list[Figure]:
-    def series(block: Block) -> Sequence[Series]:
+def _figures(options: SizeOptions, outcome: StudyOutcome) -> list[StudyFigure]:
+    def series(block: ReportSection) -> Sequence[Series]:
         shares = sorted(options.shares)
         there = [share for share in shares if outcome.has(block, _name(share))]
         return [
-            outcome.line(block, "Z-ICL", look("z-icl"), {share: _name(share) for share in shares}),
-            outcome.line(block, "No-demos", look("no-demos"), dict.fromkeys(there, "no-demos")),
+            outcome.line(block, "Z-ICL", style_of("z-icl"), {share: _name(share) for share in shares}),
+            outcome.line(block, "No-demos", style_of("no-demos"), dict.fromkeys(there, "no-demos")),
         ]
 
     panels = outcome.panels(series)
     across = "share of the corpus' paragraphs"
-    return [Figure("corpus-size", "The size of the corpus", across, ACCURACY, panels, "lines", logarithmic=True)]
+    return [StudyFigure("corpus-size", "The size of the corpus", across, ACCURACY, panels, "lines", logarithmic=True)]
 
 
-def _findings(options: SizeOptions, outcome: Outcome) -> list[str]:
+def _findings(options: SizeOptions, outcome: StudyOutcome) -> list[str]:
     said = []
     for block in outcome.blocks:
         there = [share for share in sorted(options.shares) if outcome.has(block, _name(share))]

@@ -7,42 +7,42 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from zicl.lab.evaluate.methods import METHODS
-from zicl.lab.report.cells import Block
-from zicl.lab.study.base import Options, Part, Setup, Study
-from zicl.lab.study.figure import ACCURACY, Figure, Series
-from zicl.lab.study.method_grid import changed, look
-from zicl.lab.study.outcome import Outcome, points
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
+from zicl.lab.report.cells import ReportSection
+from zicl.lab.study.base import Study, StudyInputs, StudyOptions, StudyPart
+from zicl.lab.study.figures import ACCURACY, Series, StudyFigure
+from zicl.lab.study.method_grid import changed, style_of
+from zicl.lab.study.outcome import StudyOutcome, points
 
 _WITHOUT = "z-icl-without"
 
 
-class CoverageOptions(Options):
+class CoverageOptions(StudyOptions):
     """``domains`` of the corpus that are left out: those of the tasks."""
 
     domains: tuple[str, ...] = Field(("imdb",), min_length=1)
 
 
-def _parts(options: CoverageOptions, _: Setup) -> list[Part]:
-    ours = METHODS["z-icl"]
+def _parts(options: CoverageOptions, _: StudyInputs) -> list[StudyPart]:
+    ours = EXPERIMENT_METHODS["z-icl"]
     without = changed(ours, f"without {', '.join(options.domains)}", without=options.domains)
-    return [Part("domains", {"no-demos": METHODS["no-demos"], "z-icl": ours, _WITHOUT: without})]
+    return [StudyPart("domains", {"no-demos": EXPERIMENT_METHODS["no-demos"], "z-icl": ours, _WITHOUT: without})]
 
 
-def _figures(options: CoverageOptions, outcome: Outcome) -> list[Figure]:
-    def series(block: Block) -> Sequence[Series]:
+def _figures(options: CoverageOptions, outcome: StudyOutcome) -> list[StudyFigure]:
+    def series(block: ReportSection) -> Sequence[Series]:
         names = ", ".join(options.domains)
-        without = replace(look("z-icl"), hatch="xx")
+        without = replace(style_of("z-icl"), hatch="xx")
         return [
-            outcome.by_task(block, "No-demos", look("no-demos"), "no-demos"),
+            outcome.by_task(block, "No-demos", style_of("no-demos"), "no-demos"),
             outcome.by_task(block, f"Z-ICL without {names}", without, _WITHOUT),
-            outcome.by_task(block, f"Z-ICL with {names}", look("z-icl"), "z-icl"),
+            outcome.by_task(block, f"Z-ICL with {names}", style_of("z-icl"), "z-icl"),
         ]
 
-    return [Figure("coverage", "The coverage of the corpus", "", ACCURACY, outcome.panels(series))]
+    return [StudyFigure("coverage", "The coverage of the corpus", "", ACCURACY, outcome.panels(series))]
 
 
-def _findings(options: CoverageOptions, outcome: Outcome) -> list[str]:
+def _findings(options: CoverageOptions, outcome: StudyOutcome) -> list[str]:
     said = []
     for block in outcome.blocks:
         names = ", ".join(options.domains)

@@ -6,55 +6,55 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from zicl.lab.evaluate.methods import METHODS, Method
-from zicl.lab.report.cells import Block
-from zicl.lab.study.base import UNLIMITED, Count, Options, Part, Setup, Study
-from zicl.lab.study.figure import ACCURACY, Figure, Series
-from zicl.lab.study.method_grid import changed, look
-from zicl.lab.study.outcome import Outcome, points
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS, ExperimentMethod
+from zicl.lab.report.cells import ReportSection
+from zicl.lab.study.base import UNLIMITED, Count, Study, StudyInputs, StudyOptions, StudyPart
+from zicl.lab.study.figures import ACCURACY, Series, StudyFigure
+from zicl.lab.study.method_grid import changed, style_of
+from zicl.lab.study.outcome import StudyOutcome, points
 
 _SHOWN = {"z-icl": "Z-ICL", "inputs-only": "Inputs only", "icl-gold": "ICL-gold"}
 
 
-class FormatOptions(Options):
+class FormatOptions(StudyOptions):
     """``k`` are the numbers of demonstrations; ``inputs_only`` those for which inputs stand alone as well."""
 
     k: tuple[Count, ...] = Field((1, 2, 4, 8, 16, 32, 64), min_length=1)
     inputs_only: tuple[Count, ...] = Field((1, 2, 4, 8, 16, 32, 64), min_length=1)
 
 
-def _bases() -> dict[str, Method]:
-    ours = METHODS["z-icl"]
+def _bases() -> dict[str, ExperimentMethod]:
+    ours = EXPERIMENT_METHODS["z-icl"]
     alone = changed(ours, "inputs only", labelling={"words": "none"})
-    return {"z-icl": ours, "inputs-only": alone, "icl-gold": METHODS["icl-gold"]}
+    return {"z-icl": ours, "inputs-only": alone, "icl-gold": EXPERIMENT_METHODS["icl-gold"]}
 
 
-def _parts(options: FormatOptions, _: Setup) -> list[Part]:
+def _parts(options: FormatOptions, _: StudyInputs) -> list[StudyPart]:
     counts = {"z-icl": options.k, "inputs-only": options.inputs_only, "icl-gold": options.k}
     arms = {
         f"{name}-k{k}": changed(base, f"k = {k}", retrieval={"k": k})
         for name, base in _bases().items()
         for k in counts[name]
     }
-    return [Part("k", {"no-demos": METHODS["no-demos"], **arms}, UNLIMITED)]
+    return [StudyPart("k", {"no-demos": EXPERIMENT_METHODS["no-demos"], **arms}, UNLIMITED)]
 
 
-def _figures(options: FormatOptions, outcome: Outcome) -> list[Figure]:
+def _figures(options: FormatOptions, outcome: StudyOutcome) -> list[StudyFigure]:
     counts = sorted({*options.k, *options.inputs_only})
 
-    def series(block: Block) -> Sequence[Series]:
+    def series(block: ReportSection) -> Sequence[Series]:
         lines = [
-            outcome.line(block, title, look(name), {float(k): f"{name}-k{k}" for k in counts})
+            outcome.line(block, title, style_of(name), {float(k): f"{name}-k{k}" for k in counts})
             for name, title in _SHOWN.items()
         ]
         flat = dict.fromkeys([float(k) for k in counts], "no-demos")
-        return [*lines, outcome.line(block, "No-demos", look("no-demos"), flat)]
+        return [*lines, outcome.line(block, "No-demos", style_of("no-demos"), flat)]
 
     panels, title = outcome.panels(series), "How many demonstrations, and in which form"
-    return [Figure("format", title, "k, demonstrations", ACCURACY, panels, "lines", logarithmic=True)]
+    return [StudyFigure("format", title, "k, demonstrations", ACCURACY, panels, "lines", logarithmic=True)]
 
 
-def _findings(options: FormatOptions, outcome: Outcome) -> list[str]:
+def _findings(options: FormatOptions, outcome: StudyOutcome) -> list[str]:
     said = []
     for block in outcome.blocks:
         both = [k for k in options.inputs_only if outcome.has(block, f"z-icl-k{k}", f"inputs-only-k{k}")]

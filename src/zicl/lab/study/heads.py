@@ -8,20 +8,20 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from zicl._util.registry import did_you_mean
-from zicl.lab.evaluate.methods import Method
-from zicl.lab.heads.control import random_like
-from zicl.lab.heads.figure import draw_map
-from zicl.lab.heads.scores import FILE, FoundOn, HeadScores
-from zicl.lab.report.cells import Block
-from zicl.lab.study.base import Arms, Count, Options, Part, Setup, Study
-from zicl.lab.study.figure import ACCURACY, Drawn, Figure, Series
-from zicl.lab.study.method_grid import RETRIEVALS, WORDS, arm, arm_look, arm_name, arm_title, changed
-from zicl.lab.study.outcome import Outcome, minus, points
+from zicl.lab.evaluate.methods import ExperimentMethod
+from zicl.lab.heads.find import random_like
+from zicl.lab.heads.scores import FILE, FoundOn, HeadScores, draw_head_map
+from zicl.lab.report.cells import ReportSection
+from zicl.lab.report.study_summary import DrawnFigure
+from zicl.lab.study.base import Arms, Count, Study, StudyInputs, StudyOptions, StudyPart
+from zicl.lab.study.figures import ACCURACY, Series, StudyFigure
+from zicl.lab.study.method_grid import RETRIEVALS, WORDS, changed, grid_method, method_name, method_style, method_title
+from zicl.lab.study.outcome import StudyOutcome, minus, points
 from zicl.lm.heads import Head
 
 MAP = "map"
 _WAYS, _WORDS = ("nearest", "diverse", "physical"), ("original", "synonyms")
-_ARMS = {arm_name(way, words): (way, words) for way in _WAYS for words in _WORDS}
+_ARMS = {method_name(way, words): (way, words) for way in _WAYS for words in _WORDS}
 
 
 _SHOWN: Mapping[FoundOn, str] = {
@@ -30,7 +30,7 @@ _SHOWN: Mapping[FoundOn, str] = {
 }
 
 
-class HeadOptions(Options):
+class HeadOptions(StudyOptions):
     """``count`` heads are silenced, found on ``examples`` training examples of ``task`` (the first, if none is named).
 
     ``swept`` methods are run with each number of ``sweep`` as well, ``controls`` with so many random heads of the same
@@ -69,15 +69,17 @@ def _random(name: str, draw: int) -> str:
     return f"{name}-random-{draw}"
 
 
-def _without(base: str, heads: Sequence[Head], what: str) -> Method:
+def _without(base: str, heads: Sequence[Head], what: str) -> ExperimentMethod:
     """A method without some heads."""
-    return changed(arm(*_ARMS[base]), f"without {len(heads)} {what}", silenced=tuple(tuple(head) for head in heads))
+    return changed(
+        grid_method(*_ARMS[base]), f"without {len(heads)} {what}", silenced=tuple(tuple(head) for head in heads)
+    )
 
 
-def _parts(options: HeadOptions, setup: Setup) -> list[Part]:
+def _parts(options: HeadOptions, setup: StudyInputs) -> list[StudyPart]:
     scores = setup.heads(options.task, options.examples, options.found_on)
     found = scores.top(options.count)
-    arms: Arms = {name: arm(*which) for name, which in _ARMS.items()}
+    arms: Arms = {name: grid_method(*which) for name, which in _ARMS.items()}
     silent: Arms = {_silent(name, options.count): _without(name, found, "copying heads") for name in _ARMS}
     layers, heads = scores.values.shape
     random: Arms = {
@@ -91,34 +93,36 @@ def _parts(options: HeadOptions, setup: Setup) -> list[Part]:
         for count in options.sweep
         if count != options.count
     }
-    parts = (Part("arms", {**arms, **silent}), Part("random", random), Part("sweep", sweep))
+    parts = (StudyPart("arms", {**arms, **silent}), StudyPart("random", random), StudyPart("sweep", sweep))
     return [part for part in parts if part.arms]
 
 
-def _figures(options: HeadOptions, outcome: Outcome) -> list[Figure | Drawn]:
-    def silenced(block: Block) -> Iterator[Series]:
+def _figures(options: HeadOptions, outcome: StudyOutcome) -> list[StudyFigure | DrawnFigure]:
+    def silenced(block: ReportSection) -> Iterator[Series]:
         for name, which in _ARMS.items():
             groups = {"all heads": name, f"{options.count} copying heads silent": _silent(name, options.count)}
-            yield outcome.bars(block, arm_title(*which), arm_look(*which), groups)
+            yield outcome.bars(block, method_title(*which), method_style(*which), groups)
 
-    def sweep(block: Block) -> Iterator[Series]:
+    def sweep(block: ReportSection) -> Iterator[Series]:
         counts = sorted({*options.sweep, options.count})
         for name in options.swept:
             names = {0.0: name, **{float(count): _silent(name, count) for count in counts}}
             if any(outcome.has(block, _silent(name, count)) for count in counts if count != options.count):
-                yield outcome.line(block, f"{arm_title(*_ARMS[name])}, copying heads", arm_look(*_ARMS[name]), names)
+                yield outcome.line(
+                    block, f"{method_title(*_ARMS[name])}, copying heads", method_style(*_ARMS[name]), names
+                )
 
-    def change(block: Block) -> Iterator[Series]:
+    def change(block: ReportSection) -> Iterator[Series]:
         for name, which in _ARMS.items():
-            yield outcome.differences(block, arm_title(*which), arm_look(*which), _changes(options, name))
+            yield outcome.differences(block, method_title(*which), method_style(*which), _changes(options, name))
 
-    made: list[Figure | Drawn] = [
-        Figure("heads", "Without the heads that copy", "", ACCURACY, outcome.panels(lambda b: [*silenced(b)])),
-        Figure(
+    made: list[StudyFigure | DrawnFigure] = [
+        StudyFigure("heads", "Without the heads that copy", "", ACCURACY, outcome.panels(lambda b: [*silenced(b)])),
+        StudyFigure(
             "change", "What silencing heads changes: copying ones, and random ones of the same layers", "",
             "change in accuracy, points", outcome.panels(lambda b: [*change(b)]),
         ),
-        Figure(
+        StudyFigure(
             "sweep", "More and more heads silenced", "copying heads silenced", ACCURACY,
             outcome.panels(lambda b: [*sweep(b)]), "lines",
         ),
@@ -128,14 +132,14 @@ def _figures(options: HeadOptions, outcome: Outcome) -> list[Figure | Drawn]:
     return made
 
 
-def draw_scores(folder: Path, options: HeadOptions) -> Drawn:
+def draw_scores(folder: Path, options: HeadOptions) -> DrawnFigure:
     """Draw the map of the scores beside them."""
     scores = HeadScores.read(folder / FILE)
-    draw_map(scores, folder / MAP, top=options.count)
+    draw_head_map(scores, folder / MAP, top=options.count)
     top = ", ".join(f"{head} ({scores[head]:.3f})" for head in scores.top(options.count))
     over = f"{scores.prompts} prompts of {scores.task}, {_SHOWN[scores.found_on]}"
     said = f"Over {over}, the highest scores, as layer.head, are: {top}."
-    return Drawn(f"{MAP}.svg", "Heads that look for the answer's label", said)
+    return DrawnFigure(f"{MAP}.svg", "Heads that look for the answer's label", said)
 
 
 def _controls(options: HeadOptions, name: str) -> list[str]:
@@ -153,7 +157,7 @@ def _changes(options: HeadOptions, name: str) -> dict[str, dict[str, float]]:
 
 def _mean(gains: Mapping[str, Mapping[str, float]], ways: Sequence[str], words: Sequence[str]) -> dict[str, float]:
     """What silencing changes, in the mean over these ways to find sentences and these words."""
-    names = [arm_name(way, each) for way in ways for each in words]
+    names = [method_name(way, each) for way in ways for each in words]
     return {method: weight / len(names) for name in names for method, weight in gains[name].items()}
 
 
@@ -162,7 +166,7 @@ def _said(name: str) -> str:
     return f"{RETRIEVALS[way].lower()} with {WORDS[words]}"
 
 
-def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
+def _findings(options: HeadOptions, outcome: StudyOutcome) -> list[str]:
     gains = {name: _changes(options, name)["copying heads"] for name in _ARMS}
     # What the paper says of each: its claims are about one at a time, whatever the other is.
     by_way = minus(_mean(gains, ["nearest"], _WORDS), _mean(gains, ["physical"], _WORDS))
@@ -183,7 +187,7 @@ def _findings(options: HeadOptions, outcome: Outcome) -> list[str]:
     return said
 
 
-def _against(options: HeadOptions, outcome: Outcome, block: Block) -> str:
+def _against(options: HeadOptions, outcome: StudyOutcome, block: ReportSection) -> str:
     """Copying heads against random ones, of the methods that were run with both."""
     found, methods = list[str](), list[str]()
     for name in options.controls:

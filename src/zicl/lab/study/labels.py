@@ -4,39 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zicl.lab.report.cells import Block
-from zicl.lab.study.base import Options, Part, Setup, Study
-from zicl.lab.study.figure import ACCURACY, Figure, Series
-from zicl.lab.study.method_grid import RETRIEVALS, WORDS, arm, arm_look, arm_name, arm_title
-from zicl.lab.study.outcome import Outcome, minus, points
+from zicl.lab.report.cells import ReportSection
+from zicl.lab.study.base import Study, StudyInputs, StudyOptions, StudyPart
+from zicl.lab.study.figures import ACCURACY, Series, StudyFigure
+from zicl.lab.study.method_grid import RETRIEVALS, WORDS, grid_method, method_name, method_style, method_title
+from zicl.lab.study.outcome import StudyOutcome, minus, points
 
 _WAYS = ("nearest", "diverse", "physical")
 
 
-def _parts(_: Options, __: Setup) -> list[Part]:
-    return [Part("words", {arm_name(way, words): arm(way, words) for way in _WAYS for words in WORDS})]
+def _parts(_: StudyOptions, __: StudyInputs) -> list[StudyPart]:
+    return [StudyPart("words", {method_name(way, words): grid_method(way, words) for way in _WAYS for words in WORDS})]
 
 
-def _figures(_: Options, outcome: Outcome) -> list[Figure]:
-    def series(block: Block) -> Sequence[Series]:
+def _figures(_: StudyOptions, outcome: StudyOutcome) -> list[StudyFigure]:
+    def series(block: ReportSection) -> Sequence[Series]:
         return [
-            outcome.bars(block, arm_title(way, words), arm_look(way, words), {RETRIEVALS[way]: arm_name(way, words)})
+            outcome.bars(
+                block, method_title(way, words), method_style(way, words), {RETRIEVALS[way]: method_name(way, words)}
+            )
             for way in _WAYS
             for words in WORDS
         ]
 
-    return [Figure("labels", "What labels are shown as", "", ACCURACY, outcome.panels(series))]
+    return [StudyFigure("labels", "What labels are shown as", "", ACCURACY, outcome.panels(series))]
 
 
-def _findings(_: Options, outcome: Outcome) -> list[str]:
+def _findings(_: StudyOptions, outcome: StudyOutcome) -> list[str]:
     said = []
     for block in outcome.blocks:
-        gaps = {way: {arm_name(way, "synonyms"): 1.0, arm_name(way, "original"): -1.0} for way in _WAYS}
+        gaps = {way: {method_name(way, "synonyms"): 1.0, method_name(way, "original"): -1.0} for way in _WAYS}
         each = [f"{points(outcome.compare(block, gap))} for {RETRIEVALS[way].lower()}" for way, gap in gaps.items()]
-        every = [arm_name(way, words) for way in _WAYS for words in WORDS]
+        every = [method_name(way, words) for way in _WAYS for words in WORDS]
         size = outcome.size(block, every)
         said.append(f"{outcome.name(block)}: synonyms minus original labels is {', '.join(each)} ({size}).")
-        mean = {words: {arm_name(way, words): 1 / 3 for way in _WAYS} for words in WORDS}
+        mean = {words: {method_name(way, words): 1 / 3 for way in _WAYS} for words in WORDS}
         random = outcome.compare(block, minus(mean["random-words"], mean["original"]))
         meaning = outcome.compare(block, minus(mean["synonyms"], mean["random-words"]))
         larger = outcome.compare(block, minus(gaps["nearest"], gaps["physical"]))

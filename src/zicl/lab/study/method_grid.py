@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from zicl.config import Labelling, Retrieval
-from zicl.lab.evaluate.methods import METHODS, Method
-from zicl.lab.report.style import Style, styles
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS, ExperimentMethod
+from zicl.lab.report.plotting import Style, styles
 
 RETRIEVALS = {
     "nearest": "Nearest",
@@ -39,48 +39,48 @@ _MARKERS = {
 }
 
 
-def arm_name(retrieval: str, words: str) -> str:
+def method_name(retrieval: str, words: str) -> str:
     """The name of a way to find sentences with labels shown as ``words``.
 
-    >>> arm_name("physical", "synonyms"), arm_name("diverse", "synonyms")
+    >>> method_name("physical", "synonyms"), method_name("diverse", "synonyms")
     ('z-icl', 'diverse-synonyms')
     """
     return _TABLE.get((retrieval, words), f"{retrieval}-{words}")
 
 
-def arm(retrieval: str, words: str) -> Method:
+def grid_method(retrieval: str, words: str) -> ExperimentMethod:
     """The method itself."""
-    name = arm_name(retrieval, words)
-    if name in METHODS:
-        return METHODS[name]
-    return Method(
-        title=arm_title(retrieval, words),
+    name = method_name(retrieval, words)
+    if name in EXPERIMENT_METHODS:
+        return EXPERIMENT_METHODS[name]
+    return ExperimentMethod(
+        title=method_title(retrieval, words),
         retrieval=Retrieval(method=retrieval),
         labelling=Labelling.model_validate({"words": words}),
     )
 
 
-def arm_title(retrieval: str, words: str) -> str:
+def method_title(retrieval: str, words: str) -> str:
     """What it is called where all are told apart by these two.
 
-    >>> arm_title("physical", "synonyms")
+    >>> method_title("physical", "synonyms")
     'Physical neighbour, synonyms'
     """
     return f"{RETRIEVALS[retrieval]}, {WORDS[words]}"
 
 
-def arm_look(retrieval: str, words: str) -> Style:
+def method_style(retrieval: str, words: str) -> Style:
     """The colour of the way to find sentences; hatch and marker of it and the words together."""
     number = list(WORDS).index(words)
-    return replace(look(_LIKE[retrieval]), hatch=_HATCHES[retrieval][number], marker=_MARKERS[retrieval][number])
+    return replace(style_of(_LIKE[retrieval]), hatch=_HATCHES[retrieval][number], marker=_MARKERS[retrieval][number])
 
 
-def look(method: str) -> Style:
+def style_of(method: str) -> Style:
     """How a method of the table looks, here as everywhere."""
     return styles([method])[method]
 
 
-def changed(method: Method, title: str, **changes: Any) -> Method:
+def changed(method: ExperimentMethod, title: str, **changes: Any) -> ExperimentMethod:
     """A method with some of its settings changed; those of a group are given as a dictionary."""
     groups = {name: value for name, value in changes.items() if isinstance(value, dict)}
     update: dict[str, Any] = {**changes, "title": f"{method.title}, {title}"}
@@ -89,7 +89,7 @@ def changed(method: Method, title: str, **changes: Any) -> Method:
         update[name] = getattr(method, name).model_copy(update=values)
     made = method.model_copy(update=update)
     # A copy is not checked: the same settings, made anew, are.
-    Method.model_validate(made.model_dump())
+    ExperimentMethod.model_validate(made.model_dump())
     return made
 
 

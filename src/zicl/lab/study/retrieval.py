@@ -7,20 +7,20 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from zicl.lab.evaluate.methods import METHODS
-from zicl.lab.report.bootstrap import Estimate
-from zicl.lab.report.cells import Block
-from zicl.lab.study.base import Count, Options, Part, Setup, Study
-from zicl.lab.study.figure import ACCURACY, Figure, Series
-from zicl.lab.study.method_grid import RETRIEVALS, arm, arm_look, arm_name, changed, look, suffix
-from zicl.lab.study.outcome import Outcome, points
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
+from zicl.lab.report.cells import ReportSection
+from zicl.lab.report.statistics import Interval
+from zicl.lab.study.base import Count, Study, StudyInputs, StudyOptions, StudyPart
+from zicl.lab.study.figures import ACCURACY, Series, StudyFigure
+from zicl.lab.study.method_grid import RETRIEVALS, changed, grid_method, method_name, method_style, style_of, suffix
+from zicl.lab.study.outcome import StudyOutcome, points
 
 # 4,096 of the 26.9 million sentences that the paper's appendix counts.
 PAPER_SHARE = 4096 / 26.9e6
 _SHARE = "diverse-synonyms-share"
 
 
-class RetrievalOptions(Options):
+class RetrievalOptions(StudyOptions):
     """``pools`` are the numbers of nearest sentences K that diverse nearest draws from, in the sweep.
 
     ``share`` is K as a share of the corpus, the paper's.
@@ -34,9 +34,9 @@ def _pool_name(pool: int) -> str:
     return f"diverse-synonyms-pool-{suffix(pool)}"
 
 
-def _parts(options: RetrievalOptions, _: Setup) -> list[Part]:
-    arms = {arm_name(name, "synonyms"): arm(name, "synonyms") for name in RETRIEVALS}
-    diverse = arm("diverse", "synonyms")
+def _parts(options: RetrievalOptions, _: StudyInputs) -> list[StudyPart]:
+    arms = {method_name(name, "synonyms"): grid_method(name, "synonyms") for name in RETRIEVALS}
+    diverse = grid_method("diverse", "synonyms")
     share = changed(diverse, "the paper's share of the corpus, at least 2 k", retrieval={"pool": options.share})
     pools = {
         _pool_name(pool): changed(diverse, f"K = {pool:,}", retrieval={"pool": pool})
@@ -44,36 +44,38 @@ def _parts(options: RetrievalOptions, _: Setup) -> list[Part]:
         if pool != diverse.retrieval.pool
     }
     return [
-        Part("methods", {"no-demos": METHODS["no-demos"], **arms, _SHARE: share}),
-        *([Part("sweep", pools)] if pools else []),
+        StudyPart("methods", {"no-demos": EXPERIMENT_METHODS["no-demos"], **arms, _SHARE: share}),
+        *([StudyPart("sweep", pools)] if pools else []),
     ]
 
 
-def _figures(options: RetrievalOptions, outcome: Outcome) -> list[Figure]:
-    def methods(block: Block) -> Sequence[Series]:
-        shown = [("No-demos", look("no-demos"), "no-demos")]
-        shown += [(title, arm_look(name, "synonyms"), arm_name(name, "synonyms")) for name, title in RETRIEVALS.items()]
-        share = replace(arm_look("diverse", "synonyms"), hatch="--")
+def _figures(options: RetrievalOptions, outcome: StudyOutcome) -> list[StudyFigure]:
+    def methods(block: ReportSection) -> Sequence[Series]:
+        shown = [("No-demos", style_of("no-demos"), "no-demos")]
+        shown += [
+            (title, method_style(name, "synonyms"), method_name(name, "synonyms")) for name, title in RETRIEVALS.items()
+        ]
+        share = replace(method_style("diverse", "synonyms"), hatch="--")
         shown.insert(3, ("Diverse nearest, the paper's share, at least 2 k", share, _SHARE))
         return [outcome.by_task(block, *each) for each in shown]
 
-    def sweep(block: Block) -> Sequence[Series]:
+    def sweep(block: ReportSection) -> Sequence[Series]:
         names = {float(pool): _pool_name(pool) for pool in options.pools} | {4096.0: "diverse-synonyms"}
-        shown = arm_look("diverse", "synonyms")
+        shown = method_style("diverse", "synonyms")
         return [outcome.line(block, "Diverse nearest, synonyms", shown, dict(sorted(names.items())))]
 
-    lines = Figure(
+    lines = StudyFigure(
         "pool", "How far diverse nearest looks", "K, nearest sentences to draw from", ACCURACY, outcome.panels(sweep),
         "lines", logarithmic=True,
     )  # fmt: skip
-    return [Figure("retrieval", "Ways to find sentences", "", ACCURACY, outcome.panels(methods)), lines]
+    return [StudyFigure("retrieval", "Ways to find sentences", "", ACCURACY, outcome.panels(methods)), lines]
 
 
-def _findings(_: RetrievalOptions, outcome: Outcome) -> list[str]:
+def _findings(_: RetrievalOptions, outcome: StudyOutcome) -> list[str]:
     said = []
     for block in outcome.blocks:
-        nearest, diverse = arm_name("nearest", "synonyms"), arm_name("diverse", "synonyms")
-        random = arm_name("domain-random", "synonyms")
+        nearest, diverse = method_name("nearest", "synonyms"), method_name("diverse", "synonyms")
+        random = method_name("domain-random", "synonyms")
         said.append(
             f"{outcome.name(block)}: against nearest, physical neighbour is "
             f"{points(_minus(outcome, block, 'z-icl', nearest))} and diverse nearest (K = 4,096) "
@@ -88,7 +90,7 @@ def _findings(_: RetrievalOptions, outcome: Outcome) -> list[str]:
     return said
 
 
-def _minus(outcome: Outcome, block: Block, first: str, second: str) -> Estimate | None:
+def _minus(outcome: StudyOutcome, block: ReportSection, first: str, second: str) -> Interval | None:
     return outcome.compare(block, {first: 1, second: -1})
 
 

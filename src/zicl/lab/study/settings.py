@@ -1,12 +1,4 @@
-"""The settings of studies: a TOML file with those of an experiment, and a table for each study that has its own.
-
-examples = 50                        # for all studies
-[study.format]
-examples = 30                        # for one
-options = { k = [1, 4, 16] }         # what this study alone can be told
-[study.format.parts.k]
-seeds = [100]                        # for one of its experiments
-"""
+"""All studies by name, the most telling first; each is imported when it is asked for."""
 
 from __future__ import annotations
 
@@ -18,20 +10,47 @@ from typing import Any
 from pydantic import ValidationError
 
 from zicl._util.files import read_toml
-from zicl._util.registry import did_you_mean
-from zicl._util.validation import readable
+from zicl._util.registry import Registry, did_you_mean
+from zicl._util.validation import config_error
 from zicl.exceptions import ConfigError
 from zicl.lab.evaluate.experiment import Experiment, resolve_paths
 from zicl.lab.evaluate.tasks import read_tasks
-from zicl.lab.study.base import Options, Part, Study
-from zicl.lab.study.studies import NAMES
+from zicl.lab.study.base import Study, StudyOptions, StudyPart
+
+ALL = "reproduce"
+# In the order in which they are run together.
+NAMES = ("copying", "labels", "retrieval", "heads", "coverage", "corpus-size", "format", "order")
+STUDIES = Registry(
+    "study",
+    {
+        "copying": "zicl.lab.study.copying:STUDY",
+        "labels": "zicl.lab.study.labels:STUDY",
+        "retrieval": "zicl.lab.study.retrieval:STUDY",
+        "heads": "zicl.lab.study.heads:STUDY",
+        "coverage": "zicl.lab.study.coverage:STUDY",
+        "corpus-size": "zicl.lab.study.corpus_size:STUDY",
+        "format": "zicl.lab.study.format:STUDY",
+        "order": "zicl.lab.study.order:STUDY",
+    },
+)
+
+
+def get_studies(name: str) -> list[Study]:
+    """A study by name, or all of them."""
+    if name == ALL:
+        return [STUDIES.get(each) for each in NAMES]
+    return [STUDIES.get(name)]
+
+
+# -- The settings of studies: a TOML file with those of an experiment, and a table for each study that has its own.
+
 
 _OWN = ("methods", "define")
 _FORM = "docs/STUDIES.md shows its keys"
 
 
 @dataclass(frozen=True)
-class Settings:
+class StudySettings:
     """What a file says, and over it what options say; ``where`` names the file in an error."""
 
     table: Mapping[str, Any] = field(default_factory=dict)
@@ -39,14 +58,14 @@ class Settings:
     given: Mapping[str, Any] = field(default_factory=dict)
     where: str = ""
 
-    def options(self, study: Study) -> Options:
+    def options(self, study: Study) -> StudyOptions:
         """The study's options, checked."""
         try:
             return study.options(**self.studies.get(study.name, {}).get("options", {}))
         except ValidationError as error:
-            raise readable(error, study.options, f"{self.where}options of {study.name}: ") from error
+            raise config_error(error, study.options, f"{self.where}options of {study.name}: ") from error
 
-    def experiment(self, study: Study, part: Part) -> Experiment:
+    def experiment(self, study: Study, part: StudyPart) -> Experiment:
         """One experiment: defaults, the file's general settings, the part's own, the file's for it, then options."""
         own = dict(self.studies.get(study.name, {}))
         own.pop("options", None)
@@ -59,7 +78,7 @@ class Settings:
         try:
             return Experiment(**merged(usual, asked), **part.table)
         except ValidationError as error:
-            raise readable(error, Experiment, f"{self.where}{study.name}: ") from error
+            raise config_error(error, Experiment, f"{self.where}{study.name}: ") from error
 
     def check_parts(self, study: Study, names: Sequence[str]) -> None:
         """Settings for a part that the study has not would be left unused without a word."""
@@ -68,10 +87,10 @@ class Settings:
                 raise did_you_mean(f"part of the study {study.name}:", name, names)
 
 
-def read_settings(path: Path | None, given: Mapping[str, Any]) -> Settings:
+def read_settings(path: Path | None, given: Mapping[str, Any]) -> StudySettings:
     """The settings of a file, with options over them. Paths in the file are relative to it."""
     if path is None:
-        return Settings(given=given)
+        return StudySettings(given=given)
     table = read_toml(path, ConfigError, missing="check the path given with --config", form=_FORM)
     studies = _tables(table.pop("study", {}), path, "study")
     for name in studies:
@@ -89,7 +108,7 @@ def read_settings(path: Path | None, given: Mapping[str, Any]) -> Settings:
                 hint="leave it out; zicl evaluate runs any methods",
             )
         resolve_paths(part, path.parent)
-    return Settings(table, studies, given, f"{path}: ")
+    return StudySettings(table, studies, given, f"{path}: ")
 
 
 def _tables(value: Any, path: Path, name: str) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from zicl.exceptions import BudgetError
 
 
 @dataclass(frozen=True)
-class Spent:
+class TokenUsage:
     """Requests answered, tokens sent and received, answers remembered, and the cost where prices are known."""
 
     requests: int = 0
@@ -26,7 +26,7 @@ class Spent:
         )
 
 
-class Meter:
+class UsageMeter:
     """Counts, and refuses a request that could pass the limit.
 
     A request's price is set aside before it is sent: with many under way at once the sum still stays below.
@@ -37,11 +37,11 @@ class Meter:
     ) -> None:
         self._prices = None if price_in is None else (price_in / 1e6, (price_out or 0.0) / 1e6)
         self._max, self._aside = max_cost, 0.0
-        self._spent = Spent(cost=None if price_in is None else 0.0)
+        self._spent = TokenUsage(cost=None if price_in is None else 0.0)
         self._lock = Lock()
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> TokenUsage:
         """So far."""
         return self._spent
 

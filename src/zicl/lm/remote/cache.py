@@ -17,7 +17,7 @@ from threading import Lock
 
 from zicl._util.files import storage_errors
 from zicl.exceptions import StorageError
-from zicl.lm.remote.requests import Numbers, Question
+from zicl.lm.remote.requests import ScoreRequest, TokenLogprobs
 
 # How far the probe's numbers may lie from those of an earlier run of the same model: servers are not exact.
 _SAME = 0.01
@@ -29,7 +29,7 @@ create table if not exists models (id integer primary key, who text not null, pr
 """
 
 
-class Answers:
+class ScoreCache:
     """The answers of one server and model."""
 
     def __init__(self, path: Path, who: str, probe: Sequence[float]) -> None:
@@ -48,9 +48,9 @@ class Answers:
         """Close the file."""
         self._file.close()
 
-    def find(self, questions: Iterable[Question]) -> dict[Question, Numbers]:
+    def find(self, questions: Iterable[ScoreRequest]) -> dict[ScoreRequest, TokenLogprobs]:
         """What is known already."""
-        known: dict[Question, Numbers] = {}
+        known: dict[ScoreRequest, TokenLogprobs] = {}
         with self._lock, self._errors():
             keys_of_all = {self._key(question): question for question in questions}
             for start in range(0, len(keys_of_all), _AT_ONCE):
@@ -60,13 +60,13 @@ class Answers:
                 known |= {keys[key]: tuple(json.loads(numbers)) for key, numbers in rows}
         return known
 
-    def keep(self, question: Question, numbers: Numbers) -> None:
+    def keep(self, question: ScoreRequest, numbers: TokenLogprobs) -> None:
         """Write an answer down."""
         with self._lock, self._errors():
             row = (self._key(question), json.dumps(numbers))
             self._file.execute("insert or replace into answers values (?, ?)", row)
 
-    def _key(self, question: Question) -> bytes:
+    def _key(self, question: ScoreRequest) -> bytes:
         parts = [(part.text, part.tokens) for part in (question.given, question.wanted)]
         return hashlib.sha256(json.dumps([self._space, parts, question.following]).encode()).digest()
 

@@ -1,4 +1,4 @@
-"""Requests that come back: JSON over HTTP with time limits, retries and a meter."""
+"""When a request that failed is sent again."""
 
 from __future__ import annotations
 
@@ -9,18 +9,71 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from zicl._util.random import rng
 from zicl.exceptions import ConfigError, ModelError, ServerError
-from zicl.lm.remote.address import Address
-from zicl.lm.remote.budget import Meter
-from zicl.lm.remote.retry import PATIENCE, delay, passing, retry_after
-from zicl.lm.remote.secret import FALLBACK, VARIABLE, Secret
-from zicl.lm.remote.settings import RemoteSettings
+from zicl.lm.remote.budget import UsageMeter
+from zicl.lm.remote.settings import FALLBACK, VARIABLE, ApiKey, RemoteSettings, ServerAddress
 
 if TYPE_CHECKING:
     from httpx import Client as HTTPClient
+
+_FIRST, _LONGEST = 0.5, 60.0
+# A server that asks for a longer pause than this is not waited for.
+PATIENCE = 600.0
+# Overload. Any other refusal would be repeated as it is, and so would two of a server's own faults: what it does not
+# know how to do.
+_BUSY, _UNABLE = frozenset({408, 409, 425, 429}), frozenset({501, 505})
+
+
+def is_transient(status: int) -> bool:
+    """Whether a request with this answer may succeed later.
+
+    >>> [status for status in (400, 429, 501, 503, 524) if is_transient(status)]
+    [429, 503, 524]
+    """
+    return status in _BUSY or (500 <= status < 600 and status not in _UNABLE)
+
+
+def retry_delay(attempt: int, jitter: float, asked: float | None = None) -> float:
+    """Seconds to wait after failed attempt number ``attempt`` (from 0); ``jitter`` is drawn from [0, 1).
+
+    It doubles each time and is spread over its upper half, so that clients do not come back all at once. What the
+    server ``asked`` for is the least.
+
+    >>> retry_delay(0, 0.0), retry_delay(3, 0.5), retry_delay(20, 0.0), retry_delay(0, 0.5, asked=7)
+    (0.25, 3.0, 30.0, 7.375)
+    """
+    spread = min(_LONGEST, _FIRST * 2.0 ** min(attempt, 30)) * (0.5 + jitter / 2)
+    return spread if asked is None else asked + spread
+
+
+def retry_after(value: str | None, now: datetime | None = None) -> float | None:
+    """The seconds in a Retry-After header, which holds a number or a date; None if there is none to read.
+
+    >>> retry_after("3"), retry_after("soon")
+    (3.0, None)
+    """
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
+
+
+# -- Requests that come back: JSON over HTTP with time limits, retries and a meter.
+
 
 # An answer about one prompt is a few hundred kilobytes at most.
 _LARGEST = 256 << 20
@@ -43,16 +96,16 @@ class Client:
 
     def __init__(
         self,
-        address: Address,
+        address: ServerAddress,
         settings: RemoteSettings,
-        secret: Secret,
+        secret: ApiKey,
         *,
         sleep: Callable[[float], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         httpx = _httpx()
         self.address, self.settings = address, settings
-        self.meter = Meter(settings.price_in, settings.price_out, settings.max_cost)
+        self.meter = UsageMeter(settings.price_in, settings.price_out, settings.max_cost)
         self._secret, self._sleep, self._clock = secret, sleep, clock
         self._attempts, self._local = settings.attempts, threading.local()
         self._http: HTTPClient = httpx.Client(
@@ -114,7 +167,7 @@ class Client:
                 )
             if attempt + 1 < attempts:
                 draw = rng(0, "retry", hashlib.sha256(content).hexdigest(), attempt)
-                (self._sleep or stop.wait)(delay(attempt, float(draw.random()), answer.asked))
+                (self._sleep or stop.wait)(retry_delay(attempt, float(draw.random()), answer.asked))
         raise ServerError(
             f"{self.address.host} did not answer in {attempts} attempts; at last: {answer.message}",
             hint="see the server's own log; what was answered so far is kept, and asked for only once",
@@ -151,7 +204,7 @@ class Client:
             self.meter.lost(aside)
             return _Fault("what came is not JSON")
         if tokens:
-            self.meter.answered(aside, *_used(answer, tokens))
+            self.meter.answered(aside, *_usage(answer, tokens))
         return answer
 
     def _exchange(self, method: str, url: str, content: bytes) -> tuple[int, Mapping[str, str], bytes]:
@@ -177,10 +230,10 @@ class Client:
         return _first_line(self._secret.hide(text))[:_SHOWN]
 
     def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes, url: str) -> _Fault:
-        said = self._shown(_said(raw))
+        said = self._shown(_server_message(raw))
         message = f"{status}: {said}" if said else str(status)
         used_up = status == 429 and "insufficient_quota" in said
-        if passing(status) and not used_up:
+        if is_transient(status) and not used_up:
             return _Fault(message, retry_after(headers.get("retry-after")), status)
         if status in (401, 403):
             state = "was not accepted" if self._secret else "is needed"
@@ -213,7 +266,7 @@ def _httpx() -> Any:
     return httpx
 
 
-def _used(answer: Any, tokens: int) -> tuple[int, int]:
+def _usage(answer: Any, tokens: int) -> tuple[int, int]:
     """The tokens a server says it used, else those that were sent and the one that was asked for."""
     if not isinstance(answer, dict):
         return tokens, 1
@@ -224,7 +277,7 @@ def _used(answer: Any, tokens: int) -> tuple[int, int]:
     return sent if isinstance(sent, int) else tokens, received if isinstance(received, int) else 1
 
 
-def _said(raw: bytes) -> str:
+def _server_message(raw: bytes) -> str:
     """What an error answer says: servers put it in one of a few places."""
     text = raw[:10_000].decode("utf-8", "replace")
     try:

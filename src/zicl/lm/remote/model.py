@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import PurePath
 from threading import Event
+from typing import Any
 
-from zicl.exceptions import ServerError
-from zicl.lm.base import BranchScores, Progress
-from zicl.lm.remote.backends.base import Reader
-from zicl.lm.remote.budget import Spent
-from zicl.lm.remote.cache import Answers
+from zicl._util.catalog import OFFLINE
+from zicl._util.files import home
+from zicl._util.progress import Progress
+from zicl.exceptions import ConfigError, ModelError, ModelNotFoundError, OfflineError, ServerError
+from zicl.lm.remote.backends.base import ResponseReader
+from zicl.lm.remote.budget import TokenUsage
+from zicl.lm.remote.cache import ScoreCache
 from zicl.lm.remote.client import Client
-from zicl.lm.remote.probe import NEEDED, Found
-from zicl.lm.remote.requests import Numbers, Plan, Question, along_trie, by_branch, is_direct
-from zicl.prompt.builder import Prompt
+from zicl.lm.remote.probe import NEEDED, ProbeResult, probe_server
+from zicl.lm.remote.requests import RequestPlan, ScoreRequest, TokenLogprobs, along_trie, by_branch, is_direct
+from zicl.lm.remote.settings import RemoteSettings, ServerAddress, find_api_key, parse_address
+from zicl.lm.remote.tokenizer import compare, identity, server_tokenizer
+from zicl.prompt.builder import BranchScores, Prompt
 from zicl.prompt.tokens import Tokenizer
 
 
@@ -24,9 +32,9 @@ class RemoteLanguageModel:
     def __init__(
         self,
         client: Client,
-        found: Found,
+        found: ProbeResult,
         tokenizer: Tokenizer,
-        answers: Answers,
+        answers: ScoreCache,
         *,
         name: str,
         identity: str,
@@ -48,7 +56,7 @@ class RemoteLanguageModel:
         return self._found.way
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> TokenUsage:
         """What was asked and paid for so far."""
         return self._client.meter.spent
 
@@ -63,7 +71,7 @@ class RemoteLanguageModel:
         readers = {question: reader for reader, plan in plans for question in plan.questions}
         answers = self._answers.find(readers) if self._client.settings.recall else {}
         self._client.meter.remembered(len(answers))
-        waiting = _Waiting(plans, answers, progress)
+        waiting = _PendingRequests(plans, answers, progress)
         todo, stop = [question for question in readers if question not in answers], Event()
         with ThreadPoolExecutor(self._client.settings.requests, "zicl-remote") as pool:
             futures = {pool.submit(self._ask, readers[question], question, stop): question for question in todo}
@@ -82,7 +90,7 @@ class RemoteLanguageModel:
         questions = self._plan(prompt)[1].questions
         return sum(len(each.given) + (0 if each.following else len(each.wanted)) for each in questions)
 
-    def _ask(self, reader: Reader, question: Question, stop: Event) -> Numbers:
+    def _ask(self, reader: ResponseReader, question: ScoreRequest, stop: Event) -> TokenLogprobs:
         with self._client.until(stop):
             numbers = reader.read(question)
         if self._client.settings.recall:
@@ -90,7 +98,7 @@ class RemoteLanguageModel:
             self._answers.keep(question, numbers)
         return numbers
 
-    def _plan(self, prompt: Prompt) -> tuple[Reader, Plan]:
+    def _plan(self, prompt: Prompt) -> tuple[ResponseReader, RequestPlan]:
         whole, following = self._found.whole, self._found.following
         if following is not None and is_direct(prompt):
             return following, along_trie(prompt)
@@ -102,21 +110,24 @@ class RemoteLanguageModel:
         return whole, by_branch(prompt)
 
 
-class _Waiting:
+class _PendingRequests:
     """Says when all questions of a prompt are answered."""
 
     def __init__(
-        self, plans: Sequence[tuple[Reader, Plan]], known: dict[Question, Numbers], progress: Progress | None
+        self,
+        plans: Sequence[tuple[ResponseReader, RequestPlan]],
+        known: dict[ScoreRequest, TokenLogprobs],
+        progress: Progress | None,
     ) -> None:
         self._progress = progress
         self._left = [len(set(plan.questions) - known.keys()) for _, plan in plans]
-        self._prompts: dict[Question, list[int]] = {}
+        self._prompts: dict[ScoreRequest, list[int]] = {}
         for number, (_, plan) in enumerate(plans):
             for question in set(plan.questions) - known.keys():
                 self._prompts.setdefault(question, []).append(number)
         self._say(sum(left == 0 for left in self._left))
 
-    def answered(self, question: Question) -> None:
+    def answered(self, question: ScoreRequest) -> None:
         """One more is known."""
         for number in self._prompts[question]:
             self._left[number] -= 1
@@ -125,3 +136,109 @@ class _Waiting:
     def _say(self, done: int) -> None:
         if self._progress is not None and done:
             self._progress(done)
+
+
+# -- From an address to a language model: permission, model, tokenizer, probe, cache.
+
+
+# Raised when what is stored would no longer mean the same.
+_FORMAT = 1
+
+
+def open_remote(
+    spec: str,
+    settings: RemoteSettings | None = None,
+    *,
+    offline: bool = False,
+    load_tokenizer: Callable[[str], Tokenizer],
+    sleep: Callable[[float], object] | None = None,
+) -> RemoteLanguageModel:
+    """The model at an address, ready to score; refused if it cannot give log-likelihoods."""
+    address, settings = parse_address(spec), settings or RemoteSettings()
+    _check_permission(address, settings, offline=offline)
+    client = Client(address, settings, find_api_key(address), sleep=sleep)
+    try:
+        with client.hurried():
+            return _open(client, settings, load_tokenizer)
+    except BaseException:
+        client.close()
+        raise
+
+
+def _check_permission(address: ServerAddress, settings: RemoteSettings, *, offline: bool) -> None:
+    """What is sent to this machine's own loopback address does not leave it; all else needs a yes."""
+    if address.loopback:
+        return
+    if offline or os.environ.get(OFFLINE):
+        raise OfflineError(f"{address.host} is on the network, which was ruled out", hint="leave out --offline")
+    if not settings.allow_text:
+        raise ConfigError(
+            f"corpus sentences and the texts to be labelled would be sent to {address.host}",
+            hint="if they may leave this machine, say so: --allow-remote-text",
+        )
+
+
+def _open(client: Client, settings: RemoteSettings, load_tokenizer: Callable[[str], Tokenizer]) -> RemoteLanguageModel:
+    card = _model_card(client)
+    model = str(card["id"])
+    shown = ServerAddress(client.address.base, model).shown
+    tokenizer, compared = _tokenizer(client, model, settings, load_tokenizer)
+    found = probe_server(client, model, tokenizer, compared=compared)
+    who = f"{_FORMAT}|{client.address.base}|{model}|{identity(tokenizer)}"
+    return RemoteLanguageModel(
+        client,
+        found,
+        tokenizer,
+        ScoreCache(home() / "answers" / "remote.sqlite", f"{who}|{found.way}", found.probe),
+        name=str(shown),
+        identity=hashlib.sha256(f"{model}|{found.way}|{identity(tokenizer)}".encode()).hexdigest(),
+        revision=f"{shown.model} by {found.way}",
+        context=settings.context or _context(card),
+    )
+
+
+def _model_card(client: Client) -> dict[str, Any]:
+    """What the server says of the model that was asked for."""
+    wanted = client.address.model
+    try:
+        answer = client.get(f"{client.address.base}/models")
+    except ServerError as error:
+        if error.status not in (404, 405) or not wanted:
+            raise
+        return {"id": wanted}
+    listed = answer.get("data") if isinstance(answer, dict) else None
+    cards = {str(c["id"]): c for c in listed or [] if isinstance(c, dict) and "id" in c}
+    named = [name for name in cards if wanted in (name, PurePath(name).name)]
+    if not wanted and len(cards) == 1:
+        named = list(cards)
+    if len(named) != 1:
+        what = f"no model {wanted!r}" if wanted else "no model was named, and the server has not exactly one"
+        raise ModelNotFoundError(
+            f"{client.address.host}: {what}",
+            hint=f"name one behind #: {', '.join(sorted(cards)[:10]) or 'the server lists none'}",
+        )
+    return cards[named[0]]
+
+
+def _context(card: dict[str, Any]) -> int | None:
+    """The tokens a prompt may have: one place is for the token that has to be asked for."""
+    found = card.get("max_model_len") or card.get("context_length")
+    return found - 1 if isinstance(found, int) and found > 1 else None
+
+
+def _tokenizer(
+    client: Client, model: str, settings: RemoteSettings, load_tokenizer: Callable[[str], Tokenizer]
+) -> tuple[Tokenizer, bool]:
+    """The named tokenizer or the server's own, and whether it is known to be the server's."""
+    own = server_tokenizer(client, model, f"the server's own tokenizer of {model}")
+    if settings.tokenizer is None:
+        if own is None:
+            raise ModelError(
+                f"{client.address.host} does not let one ask for tokens, and no tokenizer was named",
+                hint="name the model's tokenizer: --tokenizer with a catalog name, hf:ID, folder or gguf:FILE",
+            )
+        return own, True
+    named = load_tokenizer(settings.tokenizer)
+    if own is not None:
+        compare(named, own)
+    return named, own is not None

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from zicl.exceptions import ServerError, TokenizationError, ZICLError
-from zicl.lm.remote.backends.base import Reader, Split, Way
-from zicl.lm.remote.backends.echo import Echo, Form
-from zicl.lm.remote.backends.next_token import NextToken
-from zicl.lm.remote.backends.sglang import Generate
-from zicl.lm.remote.backends.vllm import PromptLogprobs
+from zicl.lm.remote.backends.base import LogprobBackend, ResponseReader, TokenSplit
+from zicl.lm.remote.backends.echo import EchoBackend, Form
+from zicl.lm.remote.backends.sglang import GenerateBackend
+from zicl.lm.remote.backends.vllm import NextTokenBackend, PromptLogprobsBackend
 from zicl.lm.remote.client import Client
-from zicl.lm.remote.requests import Numbers, Question
+from zicl.lm.remote.requests import ScoreRequest, TokenLogprobs
 from zicl.prompt.tokens import Segment, Tokenizer
 
 # Written for this purpose. Lines end in letters, so that no tokenizer joins their end with the line break.
@@ -31,13 +30,13 @@ NEEDED = (
 
 
 @dataclass(frozen=True)
-class Found:
+class ProbeResult:
     """What a server can do. ``whole`` scores any text, ``following`` next tokens; one of them is there."""
 
-    whole: Way | None
-    following: Reader | None
+    whole: LogprobBackend | None
+    following: ResponseReader | None
     adds_bos: bool
-    probe: Numbers
+    probe: TokenLogprobs
 
     @property
     def way(self) -> str:
@@ -49,7 +48,7 @@ class WrongTokenizerError(TokenizationError):
     """The tokenizer is not the server's: so it is for every way."""
 
 
-def probe(client: Client, model: str, tokenizer: Tokenizer, *, compared: bool = False) -> Found:
+def probe_server(client: Client, model: str, tokenizer: Tokenizer, *, compared: bool = False) -> ProbeResult:
     """Ask until a way works; refuse a server that has none.
 
     ``compared`` says that the tokenizer was found to be the server's already, which next tokens alone cannot show.
@@ -64,9 +63,9 @@ def probe(client: Client, model: str, tokenizer: Tokenizer, *, compared: bool = 
             continue
         numbers = _different(whole, _questions(tokenizer, adds_bos=adds_bos))
         following = None
-        if isinstance(whole, PromptLogprobs):
+        if isinstance(whole, PromptLogprobsBackend):
             following = _following(client, model, tokenizer, adds_bos, numbers)
-        return Found(whole, following, adds_bos, numbers)
+        return ProbeResult(whole, following, adds_bos, numbers)
     adds_bos = _own_rule(tokenizer)
     following = _following(client, model, tokenizer, adds_bos, None) if compared else None
     if following is None:
@@ -74,7 +73,7 @@ def probe(client: Client, model: str, tokenizer: Tokenizer, *, compared: bool = 
             f"{client.address.host} gives no log-likelihoods for {model!r}: {'; '.join(dict.fromkeys(reasons))}",
             hint=NEEDED,
         )
-    return Found(None, following, adds_bos, following.read(_next_question(tokenizer, adds_bos=adds_bos)))
+    return ProbeResult(None, following, adds_bos, following.read(_next_question(tokenizer, adds_bos=adds_bos)))
 
 
 def _raise_if_for_all(error: ZICLError) -> None:
@@ -84,16 +83,16 @@ def _raise_if_for_all(error: ZICLError) -> None:
         raise error
 
 
-def _attempts(client: Client, model: str, tokenizer: Tokenizer) -> Iterator[Callable[[], tuple[Way, bool]]]:
+def _attempts(client: Client, model: str, tokenizer: Tokenizer) -> Iterator[Callable[[], tuple[LogprobBackend, bool]]]:
     """The ways, best first: those that name tokens by number cannot be misread."""
-    yield lambda: _by_number(PromptLogprobs(client, model), tokenizer)
-    yield lambda: _by_number(Generate(client), tokenizer)
+    yield lambda: _by_number(PromptLogprobsBackend(client, model), tokenizer)
+    yield lambda: _by_number(GenerateBackend(client), tokenizer)
     yield lambda: _echo(client, model, "tokens", tokenizer)
     yield lambda: _echo(client, model, "text", tokenizer)
     yield lambda: _echo(client, model, "text behind bos", tokenizer)
 
 
-def _by_number(way: Way, tokenizer: Tokenizer) -> tuple[Way, bool]:
+def _by_number(way: LogprobBackend, tokenizer: Tokenizer) -> tuple[LogprobBackend, bool]:
     """The server gets numbers only, so whether a first token is among them is the tokenizer's own rule."""
     same_after_first_line(tokenizer, way.split(_GIVEN), _GIVEN)
     adds_bos = _own_rule(tokenizer)
@@ -101,8 +100,8 @@ def _by_number(way: Way, tokenizer: Tokenizer) -> tuple[Way, bool]:
     return way, adds_bos
 
 
-def _echo(client: Client, model: str, form: Form, tokenizer: Tokenizer) -> tuple[Way, bool]:
-    server_adds = same_tokenizer(tokenizer, Echo(client, model, "text").split(_GIVEN), _GIVEN)
+def _echo(client: Client, model: str, form: Form, tokenizer: Tokenizer) -> tuple[LogprobBackend, bool]:
+    server_adds = same_tokenizer(tokenizer, EchoBackend(client, model, "text").split(_GIVEN), _GIVEN)
     adds_bos, bos = server_adds, None
     if form == "text behind bos":
         if server_adds or tokenizer.bos is None:
@@ -110,7 +109,7 @@ def _echo(client: Client, model: str, form: Form, tokenizer: Tokenizer) -> tuple
         adds_bos = True
     if adds_bos and form != "tokens" and tokenizer.bos is not None:
         bos = (tokenizer.bos, tokenizer.decode((tokenizer.bos,)))
-    way = Echo(client, model, form, bos)
+    way = EchoBackend(client, model, form, bos)
     questions = _questions(tokenizer, adds_bos=adds_bos)
     _different(way, questions)
     whole = questions[0].given.tokens + questions[0].wanted.tokens
@@ -124,7 +123,7 @@ def _echo(client: Client, model: str, form: Form, tokenizer: Tokenizer) -> tuple
     return way, adds_bos
 
 
-def same_tokenizer(tokenizer: Tokenizer, found: Split, text: str) -> bool:
+def same_tokenizer(tokenizer: Tokenizer, found: TokenSplit, text: str) -> bool:
     """Whether the server puts a first token before a text; an error if it splits the text otherwise than we do."""
     own = tokenizer.encode(text)
     if found.count == len(own) and _agree(tokenizer, found.tokens, own):
@@ -133,10 +132,10 @@ def same_tokenizer(tokenizer: Tokenizer, found: Split, text: str) -> bool:
         shown = (tokenizer.bos, *own) if len(found.tokens) == found.count else own
         if _agree(tokenizer, found.tokens, shown):
             return True
-    raise _wrong(tokenizer, len(own), found.count)
+    raise _wrong_tokenizer(tokenizer, len(own), found.count)
 
 
-def same_after_first_line(tokenizer: Tokenizer, found: Split, text: str) -> None:
+def same_after_first_line(tokenizer: Tokenizer, found: TokenSplit, text: str) -> None:
     """An error if the server splits the text otherwise than we do.
 
     The first line is only counted: some tokenizers put a space before a text, which ours leave out, and some a token.
@@ -145,10 +144,10 @@ def same_after_first_line(tokenizer: Tokenizer, found: Split, text: str) -> None
     head, tail = tokenizer.encode(text[:start]), tokenizer.encode(text[start:])
     before = found.count - len(tail)
     if not len(head) - 1 <= before <= len(head) + 2 or not _agree(tokenizer, found.tokens[before:], tail):
-        raise _wrong(tokenizer, len(head) + len(tail), found.count)
+        raise _wrong_tokenizer(tokenizer, len(head) + len(tail), found.count)
 
 
-def _wrong(tokenizer: Tokenizer, ours: int, theirs: int) -> WrongTokenizerError:
+def _wrong_tokenizer(tokenizer: Tokenizer, ours: int, theirs: int) -> WrongTokenizerError:
     return WrongTokenizerError(
         f"{tokenizer.name} is not the server's tokenizer: it makes {ours} tokens of a text of which the server "
         f"makes {theirs}, or others",
@@ -168,40 +167,40 @@ def _agree(tokenizer: Tokenizer, found: Sequence[int | str | None], own: Sequenc
     return all(a is None or (a == b if isinstance(a, int) else a == tokenizer.decode((b,))) for a, b in pairs)
 
 
-def _questions(tokenizer: Tokenizer, *, adds_bos: bool) -> list[Question]:
+def _questions(tokenizer: Tokenizer, *, adds_bos: bool) -> list[ScoreRequest]:
     given = Segment(_GIVEN, tokenizer.encode(_GIVEN))
     if adds_bos and tokenizer.bos is not None:
         given = Segment("", (tokenizer.bos,)) + given
-    return [Question(given, Segment(text, tokenizer.encode(text))) for text in _CONTINUED]
+    return [ScoreRequest(given, Segment(text, tokenizer.encode(text))) for text in _CONTINUED]
 
 
-def _forked(tokenizer: Tokenizer, questions: list[Question]) -> list[Question]:
+def _forked(tokenizer: Tokenizer, questions: list[ScoreRequest]) -> list[ScoreRequest]:
     """The questions with what they share moved to the given part: their first wanted tokens differ."""
     first, second = (question.wanted.tokens for question in questions)
     shared = next(n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
     front, *rest = (Segment(tokenizer.decode(part), part) for part in (first[:shared], first[shared:], second[shared:]))
-    return [Question(questions[0].given + front, own) for own in rest]
+    return [ScoreRequest(questions[0].given + front, own) for own in rest]
 
 
-def _different(way: Reader, questions: list[Question]) -> Numbers:
+def _different(way: ResponseReader, questions: list[ScoreRequest]) -> TokenLogprobs:
     first, second = (way.read(question) for question in questions)
     if abs(sum(first) / len(first) - sum(second) / len(second)) < _DIFFERENT:
         raise ServerError(f"{way.name} scores different texts alike", hint=NEEDED)
     return first + second
 
 
-def _next_question(tokenizer: Tokenizer, *, adds_bos: bool) -> Question:
+def _next_question(tokenizer: Tokenizer, *, adds_bos: bool) -> ScoreRequest:
     """Two continuations' first different tokens, asked for at the place where they differ."""
     first, second = _forked(tokenizer, _questions(tokenizer, adds_bos=adds_bos))
     tokens = first.wanted.tokens[0], second.wanted.tokens[0]
-    return Question(Segment("", first.given.tokens), Segment("", tokens), following=True)
+    return ScoreRequest(Segment("", first.given.tokens), Segment("", tokens), following=True)
 
 
 def _following(
-    client: Client, model: str, tokenizer: Tokenizer, adds_bos: bool, numbers: Numbers | None
-) -> Reader | None:
+    client: Client, model: str, tokenizer: Tokenizer, adds_bos: bool, numbers: TokenLogprobs | None
+) -> ResponseReader | None:
     """The way by next tokens, if the server knows it and it says the same as the way by whole texts."""
-    reader, question = NextToken(client, model), _next_question(tokenizer, adds_bos=adds_bos)
+    reader, question = NextTokenBackend(client, model), _next_question(tokenizer, adds_bos=adds_bos)
     try:
         found = reader.read(question)
     except ServerError as error:

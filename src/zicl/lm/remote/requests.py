@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zicl.exceptions import PromptError
-from zicl.lm.base import BranchScores
-from zicl.prompt.builder import Prompt
+from zicl.prompt.builder import BranchScores, Prompt
 from zicl.prompt.tokens import Segment
 
 # Next tokens asked for at once: as many as servers allow without being told otherwise.
@@ -21,7 +20,7 @@ _AT_ONCE = 20
 
 
 @dataclass(frozen=True)
-class Question:
+class ScoreRequest:
     """The log-likelihoods of the tokens ``wanted`` behind ``given``: in a row, or ``following`` it each by itself."""
 
     given: Segment
@@ -32,17 +31,17 @@ class Question:
         return len(self.given) + len(self.wanted)
 
 
-Numbers = tuple[float, ...]
+TokenLogprobs = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class RequestPlan:
     """A prompt's questions, and for every scored token of every branch which number of which answer is its own."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[ScoreRequest, ...]
     places: tuple[tuple[tuple[int, int], ...], ...]
 
-    def rows(self, answers: Mapping[Question, Numbers]) -> BranchScores:
+    def rows(self, answers: Mapping[ScoreRequest, TokenLogprobs]) -> BranchScores:
         """The scores of the branches."""
         found = [answers[question] for question in self.questions]
         return tuple(np.array([found[q][n] for q, n in row], dtype=np.float32) for row in self.places)
@@ -54,20 +53,20 @@ def is_direct(prompt: Prompt) -> bool:
     return len({branch.given.tokens for branch in prompt.branches[:labels]}) == 1
 
 
-def by_branch(prompt: Prompt) -> Plan:
+def by_branch(prompt: Prompt) -> RequestPlan:
     """One question a branch."""
     front = prompt.prefix + prompt.stem
-    questions = [Question(front + branch.given, branch.scored) for branch in prompt.branches]
+    questions = [ScoreRequest(front + branch.given, branch.scored) for branch in prompt.branches]
     if not all(question.given.tokens and question.wanted.tokens for question in questions):
         raise PromptError(
             "a branch has nothing to score, or nothing stands before its first scored token",
             hint="give the model a demonstration, a given part or a beginning-of-sequence token",
         )
     places = tuple(tuple((q, n) for n in range(len(question.wanted))) for q, question in enumerate(questions))
-    return Plan(tuple(questions), places)
+    return RequestPlan(tuple(questions), places)
 
 
-def along_trie(prompt: Prompt) -> Plan:
+def along_trie(prompt: Prompt) -> RequestPlan:
     """One question for every node of the labels' trie; a node with very many next tokens gets several."""
     nodes: dict[tuple[int, ...], list[int]] = {}
     paths = []
@@ -81,17 +80,17 @@ def along_trie(prompt: Prompt) -> Plan:
             before = (*before, token)
         paths.append(path)
     questions, at = _node_questions(nodes)
-    return Plan(tuple(questions), tuple(tuple(at[step] for step in path) for path in paths))
+    return RequestPlan(tuple(questions), tuple(tuple(at[step] for step in path) for path in paths))
 
 
 def _node_questions(
     nodes: Mapping[tuple[int, ...], Sequence[int]],
-) -> tuple[list[Question], dict[tuple[tuple[int, ...], int], tuple[int, int]]]:
-    questions: list[Question] = []
+) -> tuple[list[ScoreRequest], dict[tuple[tuple[int, ...], int], tuple[int, int]]]:
+    questions: list[ScoreRequest] = []
     at: dict[tuple[tuple[int, ...], int], tuple[int, int]] = {}
     for before, following in nodes.items():
         for start in range(0, len(following), _AT_ONCE):
             some = following[start : start + _AT_ONCE]
             at |= {(before, token): (len(questions), n) for n, token in enumerate(some)}
-            questions.append(Question(Segment("", before), Segment("", tuple(some)), following=True))
+            questions.append(ScoreRequest(Segment("", before), Segment("", tuple(some)), following=True))
     return questions, at

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from zicl.exceptions import ModelError, ServerError, TokenizationError
-from zicl.lm.remote.backends.base import missing, part
+from zicl.lm.remote.backends.base import missing_error, select_part
 from zicl.lm.remote.client import Client
 from zicl.lm.tokenizer import ANCHOR, behind_anchor
 from zicl.prompt.tokens import Tokenizer
@@ -69,7 +69,7 @@ class ServerTokenizer:
         with_first, without = self._ask("a", plain=False), self._ask("a")
         if not without:
             # It took the request and not the text in it: another server, with another name for the text.
-            raise missing("tokens", self._client.address.host)
+            raise missing_error("tokens", self._client.address.host)
         return 0, with_first[0] if with_first[1:] == without else None
 
     def encode(self, text: str) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ class ServerTokenizer:
         body = {"model": self._model, "tokens": [*self._anchor, *tokens], "skip_special_tokens": False}
         answer = self._client.post(root + dialect.decode, body)
         key = next((key for key in dialect.back if isinstance(answer, dict) and key in answer), dialect.back[0])
-        text = str(part(answer, key, server=self._client.address.host))
+        text = str(select_part(answer, key, server=self._client.address.host))
         return behind_anchor(text) if self._anchor else text
 
     def adds_bos(self) -> bool:
@@ -98,7 +98,7 @@ class ServerTokenizer:
         dialect = self._dialect
         body = {"model": self._model, dialect.text: text, **(dict(dialect.plain) if plain else {})}
         answer = self._client.post(self._client.address.root + dialect.encode, body)
-        found = part(answer, "tokens", server=self._client.address.host)
+        found = select_part(answer, "tokens", server=self._client.address.host)
         return tuple(int(token) for token in found)
 
 

@@ -9,26 +9,29 @@ from typing import ClassVar, Protocol
 from zicl._util.random import rng
 from zicl._util.registry import Registry
 from zicl.exceptions import RetrievalError
-from zicl.inputs.pair import halves
+from zicl.inputs.pair import Text, text_key, text_parts
 from zicl.retrieve.index import Hit, Searchable
+
+# The item of inputs that share their demonstrations: sentences and labels are drawn once per seed.
+SHARED_ITEM = "all inputs"
 
 
 @dataclass(frozen=True)
 class Query:
     """A test input. ``item`` names it for the random draws: by default it is the text itself.
 
-    ``near`` is the text whose surroundings are searched, where inputs share their demonstrations.
+    ``near`` is the text that is searched for in its place, where inputs share their demonstrations.
     """
 
-    text: str
+    text: Text
     seed: int = 0
     item: str | None = None
-    near: str | None = None
+    near: Text | None = None
 
     @property
     def key(self) -> str:
-        """What the item's random draws are derived from."""
-        return self.text if self.item is None else self.item
+        """The string that random draws are derived from."""
+        return text_key(self.text) if self.item is None else self.item
 
 
 @dataclass(frozen=True)
@@ -41,19 +44,22 @@ class Retrieved:
 
 
 class Retriever(Protocol):
-    """Finds exactly ``k`` rows for a query, nearest first.
+    """Find exactly ``k`` rows for a query, nearest first. A frozen value: results are cached by it.
 
-    A frozen value: what it found is remembered by it. ``shared`` says that all inputs get the same rows.
+    Its traits say what depends on it: ``draws`` if rows are drawn at random, ``shared`` if all inputs get the same
+    rows, and ``needs_neighbours`` if it uses paragraphs or domains, which single examples do not have.
     """
 
+    draws: ClassVar[bool]
     shared: ClassVar[bool]
+    needs_neighbours: ClassVar[bool]
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
-        """Exactly ``k`` rows with distinct texts, or an error."""
+        """Return exactly ``k`` rows with distinct texts, or raise an error."""
         ...
 
 
-class Filter:
+class CandidateFilter:
     """Keeps the input itself out of its demonstrations, and texts distinct.
 
     Left out is every sentence of the document whose whole text is the input, and of the first one in which the input
@@ -63,10 +69,10 @@ class Filter:
     def __init__(self, index: Searchable, query: Query, *, exclude_self: bool = True) -> None:
         self._index = index
         # Of a pair: its two halves, and the document that both of them are.
-        parts = (*halves(query.text), query.text) if exclude_self else ()
+        parts = (*text_parts(query.text), str(query.text)) if exclude_self else ()
         self._documents = {document for part in parts for document in index.documents_like(part)}
         # The input's own text counts as shown: it may also stand, as a duplicate, in a document of others.
-        self._used = {_plain(part) for part in parts}
+        self._used = {_plain_text(part) for part in parts}
 
         self._near = query.text if query.near is None else query.near
         self._own = set[int]()
@@ -84,7 +90,7 @@ class Filter:
 
     def take(self, row: int) -> bool:
         """Whether a row may be shown; it then counts as shown, and no other with its text may be."""
-        text = _plain(self._index.sentence(row).text)
+        text = _plain_text(self._index.sentence(row).text)
         if text in self._used or not self.allows(row):
             return False
         self._used.add(text)
@@ -95,24 +101,24 @@ class Filter:
         if self._own:
             why += f"; {len(self._own)} sentences were left out, as they are of the document the text itself comes from"
             hint += "; or build the corpus with --lines, if each line of a file is a text of its own"
-        return too_few(found, k, why, hint)
+        return too_few_error(found, k, why, hint)
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+def _plain_text(text: Text) -> str:
+    return " ".join(str(text).split()).casefold()
 
 
-def by_similarity(found: list[Retrieved]) -> list[Retrieved]:
+def sort_by_similarity(found: list[Retrieved]) -> list[Retrieved]:
     """Nearest first. An approximate index may have given a nearer sentence late."""
     return sorted(found, key=lambda item: -(item.similarity or 0.0))
 
 
-def too_few(found: int, k: int, why: str, hint: str) -> RetrievalError:
+def too_few_error(found: int, k: int, why: str, hint: str) -> RetrievalError:
     """The error for fewer demonstrations than asked for."""
     return RetrievalError(f"only {found} of k = {k} demonstrations were found: {why}", hint=hint)
 
 
-def draw(query: Query, purpose: str, count: int) -> Iterator[int]:
+def draw_rows(query: Query, purpose: str, count: int) -> Iterator[int]:
     """Numbers below ``count`` in random order, each once; the first ones do not depend on how many are taken."""
     generator, seen = rng(query.seed, query.key, purpose), set[int]()
     while len(seen) < count // 2:
@@ -131,6 +137,6 @@ RETRIEVERS = Registry(
         "diverse": "zicl.retrieve.strategies.diverse:Diverse",
         "physical": "zicl.retrieve.strategies.physical:Physical",
         "random": "zicl.retrieve.strategies.random:Random",
-        "domain-random": "zicl.retrieve.strategies.domain_random:DomainRandom",
+        "domain-random": "zicl.retrieve.strategies.random:DomainRandom",
     },
 )

@@ -7,24 +7,26 @@ from itertools import islice
 from typing import ClassVar
 
 from zicl.retrieve.index import Searchable
-from zicl.retrieve.strategies.base import Filter, Query, Retrieved, draw
+from zicl.retrieve.strategies.base import CandidateFilter, Query, Retrieved, draw_rows
 
 
 @dataclass(frozen=True)
 class Diverse:
     """k of the ``pool`` nearest sentences, uniformly, without replacement; a pool below 1 is a share of the corpus."""
 
+    draws: ClassVar[bool] = True
     shared: ClassVar[bool] = False
+    needs_neighbours: ClassVar[bool] = False
     pool: int | float = 4096
     exclude_self: bool = True
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, nearest first."""
-        keep, chosen = Filter(index, query, exclude_self=self.exclude_self), list[int]()
+        keep, chosen = CandidateFilter(index, query, exclude_self=self.exclude_self), list[int]()
         # A share of a small corpus may be less than k: then there is still something to draw from.
         pool = self.pool if isinstance(self.pool, int) else max(2 * k, round(self.pool * len(index.indexed())))
         hits = list(islice(keep.hits(), pool))
-        for number in draw(query, "diverse", len(hits)):
+        for number in draw_rows(query, "diverse", len(hits)):
             if len(chosen) == k:
                 break
             if keep.take(hits[number].row):

@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from zicl.retrieve.index import Searchable
-from zicl.retrieve.strategies.base import Filter, Query, Retrieved, by_similarity
+from zicl.retrieve.strategies.base import CandidateFilter, Query, Retrieved, sort_by_similarity
 
 
 @dataclass(frozen=True)
 class Nearest:
     """The k sentences most similar to the input."""
 
+    draws: ClassVar[bool] = False
     shared: ClassVar[bool] = False
+    needs_neighbours: ClassVar[bool] = False
     exclude_self: bool = True
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, nearest first."""
-        keep, found = Filter(index, query, exclude_self=self.exclude_self), list[Retrieved]()
+        keep, found = CandidateFilter(index, query, exclude_self=self.exclude_self), list[Retrieved]()
         for hit in keep.hits():
             if len(found) == k:
                 break
@@ -26,4 +28,4 @@ class Nearest:
                 found.append(Retrieved(hit.row, hit.row, hit.similarity))
         if len(found) < k:
             raise keep.too_few(len(found), k, "the corpus has no more sentences", "use a smaller k or a larger corpus")
-        return by_similarity(found)
+        return sort_by_similarity(found)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zicl.inputs.pair import is_pair
+from zicl.inputs.pair import Pair
 from zicl.retrieve.index import Searchable
-from zicl.retrieve.strategies.base import Filter, Query, Retrieved, by_similarity
+from zicl.retrieve.strategies.base import CandidateFilter, Query, Retrieved, sort_by_similarity
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,15 @@ class Physical:
     next nearest. For a pair both are shown, so there the two sentences together count.
     """
 
+    draws: ClassVar[bool] = False
     shared: ClassVar[bool] = False
+    needs_neighbours: ClassVar[bool] = True
     exclude_self: bool = True
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Exactly ``k`` rows with distinct texts, by the similarity of their nearest sentence."""
-        keep, found, alone = Filter(index, query, exclude_self=self.exclude_self), list[Retrieved](), 0
-        pair, together = is_pair(query.text), set[frozenset[int]]()
+        keep, found, alone = CandidateFilter(index, query, exclude_self=self.exclude_self), list[Retrieved](), 0
+        pair, together = isinstance(query.text, Pair), set[frozenset[int]]()
         for hit in keep.hits():
             if len(found) == k:
                 break
@@ -44,4 +46,4 @@ class Physical:
                 why = f"{alone} nearest sentences stand alone in their paragraph and have no physical neighbour"
                 hint = "use a smaller k, a corpus of longer paragraphs, or the retrieval 'diverse'"
             raise keep.too_few(len(found), k, why, hint)
-        return by_similarity(found)
+        return sort_by_similarity(found)

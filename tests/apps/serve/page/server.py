@@ -13,10 +13,10 @@ from typing import Any
 import uvicorn
 
 from zicl.apps.serve.app import make_app
-from zicl.apps.serve.guard import Access
-from zicl.apps.serve.limits import Limits
+from zicl.apps.serve.limits import RequestLimits
 from zicl.apps.serve.page import load_page
-from zicl.apps.serve.run import address, listen, settings
+from zicl.apps.serve.security import Access
+from zicl.apps.serve.server import address, listen, settings
 from zicl.apps.serve.service import Service
 
 
@@ -24,7 +24,7 @@ from zicl.apps.serve.service import Service
 def running(load: Callable[[], Any], *, token: str | None = None) -> Iterator[str]:
     """The address of a server that has loaded its classifier."""
     found, access = listen(Access(port=0, token=token))
-    service = Service(load, Limits())
+    service = Service(load, RequestLimits())
     server, loaded = uvicorn.Server(settings(make_app(service, access, load_page()), 60)), threading.Event()
     service.on_loaded = loaded.set
     thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})

@@ -26,7 +26,8 @@ GOOD = "The choir was so good that the rain outside simply stopped mattering."
 
 def build(folder):
     """A corpus of three domains, with a paragraph that is HTML and script."""
-    from zicl.corpus.builder import BuildOptions, build_corpus
+    from zicl.corpus.builder import build_corpus
+    from zicl.corpus.shards import BuildOptions
     from zicl.corpus.sources import find_sources
     from zicl.retrieve.builder import build_index
     from zicl.retrieve.encoder import load_encoder

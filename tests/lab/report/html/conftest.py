@@ -9,16 +9,14 @@ import pytest
 
 from tests.conftest import DOCUMENTS, make_index, tiny_lm
 from tests.lab.evaluate.conftest import make_experiment, write_task
-from zicl.lab.evaluate.context import World
+from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.run import evaluate
-from zicl.lab.report.bootstrap import Estimate
 from zicl.lab.report.build import make_report
-from zicl.lab.report.html.build import Browsing, make_page
-from zicl.lab.report.html.folders import find
-from zicl.lab.report.html.texts import read_texts
-from zicl.lab.study.draw import draw
-from zicl.lab.study.figure import Figure, Panel, Point, Series
-from zicl.lab.study.method_grid import look
+from zicl.lab.report.html.page import Browsing, make_page
+from zicl.lab.report.html.sources import find_folders, read_texts
+from zicl.lab.report.statistics import Interval
+from zicl.lab.study.figures import Panel, Point, Series, StudyFigure, draw_figure
+from zicl.lab.study.method_grid import style_of
 from zicl.retrieve.index import Index
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"> was the worst soup & <b>bread</b>."
@@ -29,7 +27,7 @@ METHODS = ["majority", "no-demos", "naive", "z-icl", "icl-gold", "cosine-words"]
 class Evaluated:
     """Where everything is, and the world it was computed in."""
 
-    world: World
+    world: ExperimentContext
     index: Index
     results: Path
     study: Path
@@ -40,7 +38,7 @@ class Evaluated:
         return type(read)(read.tests, read.training, self.index)
 
     def page(self, *paths, texts=None, **browsing):
-        found = find(paths or (self.results, self.study))
+        found = find_folders(paths or (self.results, self.study))
         report = make_report(found.results) if found.results else None
         return make_page(found, report, self.texts() if texts is None else texts, Browsing(**browsing))
 
@@ -56,7 +54,7 @@ def evaluated(tmp_path_factory) -> Evaluated:
         stream.write(json.dumps({"id": "hostile", "text": HOSTILE, "label": "terrible"}) + "\n")
     experiment = make_experiment(tasks, methods=METHODS, seeds=[13], inferences=["channel"], notes={"Days": HOSTILE})
     index = make_index(folder / "raw.zicl", raw)
-    world = World(experiment, lm=tiny_lm(), index=index)
+    world = ExperimentContext(experiment, lm=tiny_lm(), index=index)
     evaluate(world, folder / "results")
     study = folder / "studies" / "copying"
     shutil.copytree(folder / "results", study / "near")
@@ -66,8 +64,8 @@ def evaluated(tmp_path_factory) -> Evaluated:
 
 def write_study(folder: Path, **changes) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    shown = Series("Nearest", look("naive"), (Point("near", Estimate(3.1, -1.0, 7.2, 0.1)),))
-    draw(Figure("gap", "The gap", "", "points", (Panel("channel", (shown,)),)), folder)
+    shown = Series("Nearest", style_of("naive"), (Point("near", Interval(3.1, -1.0, 7.2, 0.1)),))
+    draw_figure(StudyFigure("gap", "The gap", "", "points", (Panel("channel", (shown,)),)), folder)
     told = {
         "name": "copying",
         "title": "How much is copied?",

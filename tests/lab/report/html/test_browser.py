@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser import console_errors, requests
 from tests.lab.report.html.conftest import HOSTILE
-from zicl.lab.report.html.page import Part, page_html, resource
+from zicl.lab.report.html.page import PageSection, page_html, resource
 
 pytestmark = pytest.mark.browser
 
@@ -128,7 +128,7 @@ def test_an_option_that_a_text_does_not_have_is_left_out(browser, tmp_path):
         ],
     }
     path = tmp_path / "page.html"
-    path.write_text(page_html("Options", "", [Part("p", "P", resource("browser.html"))], data), encoding="utf-8")
+    path.write_text(page_html("Options", "", [PageSection("p", "P", resource("browser.html"))], data), encoding="utf-8")
     browser.get(path.as_uri())
     assert [row.split()[-2:] for row in texts(browser, ".scores tbody tr")] == [["%", "-1.00"], ["%", "-2.00"]]
     assert console_errors(browser) == []

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zicl.lab.report.html.choose import IN_ALL, choose, limit
+from zicl.lab.report.html.predictions import IN_ALL, choose, limit
 
 right = st.dictionaries(st.text(max_size=4), st.booleans(), max_size=30)
 

@@ -10,26 +10,31 @@ import pytest
 from tests.conftest import make_index
 from tests.lab.report.html.conftest import HOSTILE
 from zicl.exceptions import ConfigError, OfflineError
-from zicl.lab.evaluate.store import Results
+from zicl.lab.evaluate.store import ResultsFolder
 from zicl.lab.report.build import make_report
 from zicl.lab.report.html.data import page_data
-from zicl.lab.report.html.nearest import NearestSentences, found_through
-from zicl.lab.report.html.predictions import Demo, _Rows, answers
-from zicl.lab.report.html.texts import Texts, read_texts
+from zicl.lab.report.html.predictions import (
+    NearestSentences,
+    StoredDemonstration,
+    _Rows,
+    nearest_sentences,
+    stored_predictions,
+)
+from zicl.lab.report.html.sources import SourceTexts, read_texts
 from zicl.retrieve.strategies.base import Query
-from zicl.retrieve.strategies.domain_random import DomainRandom
 from zicl.retrieve.strategies.physical import Physical
-from zicl.score.identical import INPUT_ITSELF
+from zicl.retrieve.strategies.random import DomainRandom
+from zicl.score.pipeline import INPUT_ITSELF
 
 
 @pytest.fixture
 def shown(evaluated):
-    return answers("results", [evaluated.results], make_report([evaluated.results]).results, 99)
+    return stored_predictions("results", [evaluated.results], make_report([evaluated.results]).results, 99)
 
 
 def test_every_row_is_there_with_its_scores_and_demonstrations(evaluated, shown):
     data = page_data(shown, evaluated.texts(), show=True).value
-    rows = Results.open(evaluated.results).table().to_pylist()
+    rows = ResultsFolder.open(evaluated.results).table().to_pylist()
     assert len(data["predictions"]) == len(rows)
     stored = {(row["method"], row["example"]): row for row in rows}
     texts = {example.id: example.text for example in evaluated.world.examples["Days"]}
@@ -64,7 +69,7 @@ def test_demonstrations_are_nearest_first_however_they_stand_in_the_prompt(simil
 def test_the_input_among_its_own_demonstrations_is_told_as_such(evaluated, shown):
     own = next(each for each in shown if each.key.method == "icl-gold")
     first = own.shown[0]
-    itself = replace(first, demos=(Demo(INPUT_ITSELF, "great", "great", None, True),))
+    itself = replace(first, demos=(StoredDemonstration(INPUT_ITSELF, "great", "great", None, True),))
     data = page_data([replace(own, shown=(itself,))], evaluated.texts(), show=True)
     example = data.value["examples"][0]
     assert data.value["sentences"] == [
@@ -105,7 +110,7 @@ def test_what_a_random_sentence_was_found_through_is_the_one_of_its_domain_that_
         paths[name][0].write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     index, text = make_index(tmp_path / "two.zicl", domains=paths), "The soup was cold and old."
     found = DomainRandom().retrieve(index, Query(text), 4)
-    demos = [Demo(str(each.row), "great", "great", each.similarity, True) for each in found]
+    demos = [StoredDemonstration(str(each.row), "great", "great", each.similarity, True) for each in found]
     nearest, config = NearestSentences(index), {"retrieval": {"method": "domain-random"}}
     similar = Counter((index.sentence(hit.row).domain, round(hit.similarity, 3)) for hit in index.nearest(text))
     alone = [similar[index.sentence(each.row).domain, round(each.similarity, 3)] == 1 for each in found]
@@ -114,8 +119,8 @@ def test_what_a_random_sentence_was_found_through_is_the_one_of_its_domain_that_
         (each.nearest,) if own else () for each, own in zip(found, alone, strict=True)
     ]
     assert nearest.of(None, demos, config) == [()] * 4
-    assert found_through(config)
-    assert not found_through({"retrieval": {"method": "nearest"}})
+    assert nearest_sentences(config)
+    assert not nearest_sentences({"retrieval": {"method": "nearest"}})
 
 
 def test_without_the_encoder_both_sentences_beside_are_named(evaluated, shown, monkeypatch):
@@ -137,21 +142,23 @@ def test_without_texts_there_are_ids_only(evaluated, shown):
     assert "raw.jsonl" not in written
     assert all(set(sentence) == {"id"} for sentence in data.value["sentences"])
     assert any("left out" in note for note in data.notes)
-    nothing = page_data(shown, Texts(), show=True)
+    nothing = page_data(shown, SourceTexts(), show=True)
     assert "soup" not in json.dumps(nothing.value)
     assert any(note.startswith("All inputs go by their ids") for note in nothing.notes)
 
 
 def test_what_is_left_out_is_said(evaluated):
     results = make_report([evaluated.results]).results
-    some = answers("results", [evaluated.results], results, 3)
+    some = stored_predictions("results", [evaluated.results], results, 3)
     assert {len(own.shown) for own in some} == {3}
     assert {own.total for own in some} == {11}
-    assert page_data(some, Texts(), show=True).notes[0].startswith("18 of 66 predictions are here, 48 are left out")
+    assert (
+        page_data(some, SourceTexts(), show=True).notes[0].startswith("18 of 66 predictions are here, 48 are left out")
+    )
 
 
 def test_other_data_and_another_corpus_are_refused(evaluated, tmp_path):
-    manifest = Results.open(evaluated.results).manifest
+    manifest = ResultsFolder.open(evaluated.results).manifest
     experiment = evaluated.world.experiment.model_copy(update={"corpus": None})
     with pytest.raises(ConfigError, match="other test examples"):
         read_texts(experiment, [{**manifest, "tasks": {"Days": {**manifest["tasks"]["Days"], "hash": "0"}}}])

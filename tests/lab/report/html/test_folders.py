@@ -6,15 +6,15 @@ import pytest
 
 from tests.lab.report.html.conftest import write_study
 from zicl.exceptions import StorageError, UsageError
-from zicl.lab.report.html.folders import find
+from zicl.lab.report.html.sources import find_folders
 
 
 def test_results_and_studies_are_found_below_a_folder_once(evaluated):
-    found = find([evaluated.results, evaluated.study.parent])
+    found = find_folders([evaluated.results, evaluated.study.parent])
     assert found.results == (evaluated.results,)
     assert [study.told.name for study in found.studies] == ["copying"]
     assert found.studies[0].results == (evaluated.study / "near",)
-    above = find([evaluated.results.parent, evaluated.results, evaluated.study])
+    above = find_folders([evaluated.results.parent, evaluated.results, evaluated.study])
     assert above.results == found.results
     assert len(above.studies) == 1
 
@@ -23,27 +23,27 @@ def test_studies_of_one_name_are_told_apart(tmp_path):
     for model in ("small", "large"):
         write_study(tmp_path / model / "studies" / "copying")
     write_study(tmp_path / "small" / "studies" / "order", name="order")
-    found = find([tmp_path]).studies
+    found = find_folders([tmp_path]).studies
     assert [study.name for study in found] == ["copying (large/studies)", "copying (small/studies)", "order"]
     assert len({study.id for study in found}) == 3
 
 
 def test_a_corpus_is_no_results_folder(evaluated):
     with pytest.raises(StorageError, match="no results and no study"):
-        find([evaluated.index.corpus.path])
+        find_folders([evaluated.index.corpus.path])
 
 
 def test_a_study_may_be_its_own_results_or_have_none(evaluated, tmp_path):
     alone = write_study(tmp_path / "alone")
-    assert find([alone]).studies[0].results == ()
+    assert find_folders([alone]).studies[0].results == ()
     shutil.copytree(evaluated.results, tmp_path / "both")
     both = write_study(tmp_path / "both")
-    assert find([both]).studies[0].results == (both,)
+    assert find_folders([both]).studies[0].results == (both,)
 
 
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(StorageError, match="there is no"):
-        find([tmp_path / "nothing"])
+        find_folders([tmp_path / "nothing"])
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_a_damaged_study_is_named(tmp_path, changes):
     (tmp_path / "outside.svg").write_text("<svg/>")
     study = write_study(tmp_path / "study", **changes)
     with pytest.raises(StorageError) as error:
-        find([study])
+        find_folders([study])
     assert not isinstance(error.value, UsageError)
     assert "study" in str(error.value)
 
 
 def test_keys_of_later_versions_are_left_out(tmp_path):
-    assert find([write_study(tmp_path / "s", seconds=3)]).studies[0].told.title == "How much is copied?"
+    assert find_folders([write_study(tmp_path / "s", seconds=3)]).studies[0].told.title == "How much is copied?"

@@ -123,7 +123,7 @@ def test_studies_alone_make_a_page(evaluated):
 
 
 def test_the_limit_is_for_the_whole_page(evaluated, monkeypatch):
-    monkeypatch.setattr("zicl.lab.report.html.choose.IN_ALL", 24)
+    monkeypatch.setattr("zicl.lab.report.html.predictions.IN_ALL", 24)
     data = json.loads(Page(evaluated.page()).scripts["script"][0])
     assert len(data["cells"]) == 12
     assert len(data["predictions"]) == 24

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zicl.corpus.store import Sentence
-from zicl.inputs.pair import halves
+from zicl.inputs.pair import text_parts
 from zicl.lab.evaluate.examples import Example
-from zicl.lab.report.html.nearest import NearestSentences, found_through
-from zicl.lab.report.html.predictions import Answers, Demo, Prediction
-from zicl.lab.report.html.texts import Texts
-from zicl.score.identical import INPUT_ITSELF
+from zicl.lab.report.html.predictions import (
+    NearestSentences,
+    StoredDemonstration,
+    StoredPrediction,
+    StoredPredictions,
+    nearest_sentences,
+)
+from zicl.lab.report.html.sources import SourceTexts
+from zicl.score.pipeline import INPUT_ITSELF
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class PageData:
 
 
 @dataclass
-class _Pool:
+class _StringPool:
     """Values by a key, each once, with its place."""
 
     places: dict[Any, int] = field(default_factory=dict)
@@ -39,12 +44,12 @@ class _Pool:
 
 
 class _Builder:
-    def __init__(self, texts: Texts, *, show: bool) -> None:
+    def __init__(self, texts: SourceTexts, *, show: bool) -> None:
         self.texts, self.show = texts, show
-        self.examples, self.sentences, self.words = _Pool(), _Pool(), _Pool()
+        self.examples, self.sentences, self.words = _StringPool(), _StringPool(), _StringPool()
         self.nearest = None if texts.index is None else NearestSentences(texts.index)
 
-    def prediction(self, cell: int, own: Answers, one: Prediction) -> dict[str, Any]:
+    def prediction(self, cell: int, own: StoredPredictions, one: StoredPrediction) -> dict[str, Any]:
         example = self.texts.test(own.manifest, own.key.task).get(one.example)
         key = (id(own.manifest), own.key.task, one.example)
         return {
@@ -61,9 +66,9 @@ class _Builder:
     def _example(self, name: str, example: Example | None) -> dict[str, Any]:
         if example is None or not self.show:
             return {"id": name}
-        return {"id": name, "text": list(halves(example.text)), "options": list(example.options)}
+        return {"id": name, "text": list(text_parts(example.text)), "options": list(example.options)}
 
-    def _demos(self, own: Answers, one: Prediction, example: Example | None) -> list[list[Any]]:
+    def _demos(self, own: StoredPredictions, one: StoredPrediction, example: Example | None) -> list[list[Any]]:
         train = own.config.get("demos") == "train"
         index = None if train else self.texts.corpus(own.manifest)
         found: Sequence[tuple[int, ...]] = [()] * len(one.demos)
@@ -77,7 +82,7 @@ class _Builder:
         ]
         return [self._demo(own, *each) for each in zip(one.demos, places, found, strict=True)]
 
-    def _demo(self, own: Answers, demo: Demo, place: int, rows: tuple[int, ...]) -> list[Any]:
+    def _demo(self, own: StoredPredictions, demo: StoredDemonstration, place: int, rows: tuple[int, ...]) -> list[Any]:
         similarity = None if demo.similarity is None else round(demo.similarity, 3)
         return [
             place,
@@ -87,11 +92,11 @@ class _Builder:
             [self._sentence(own, str(row), train=False) for row in rows],
         ]
 
-    def _sentence(self, own: Answers, name: str, *, train: bool) -> int:
+    def _sentence(self, own: StoredPredictions, name: str, *, train: bool) -> int:
         sentence = self.texts.sentence(own.manifest, own.key.task, name, train=train)
         return self.sentences.place((id(own.manifest), train and own.key.task, name), self._told(name, sentence))
 
-    def _input(self, own: Answers, example: Example) -> int:
+    def _input(self, own: StoredPredictions, example: Example) -> int:
         """The input itself, where it stands among its demonstrations."""
         told = self._told(example.id, Sentence(-1, example.text, -1, 0, own.key.task, INPUT_ITSELF))
         return self.sentences.place((id(own.manifest), own.key.task, INPUT_ITSELF, example.id), told)
@@ -99,11 +104,11 @@ class _Builder:
     def _told(self, name: str, sentence: Sentence | None) -> dict[str, str]:
         if sentence is None or not self.show:
             return {"id": name}
-        text = " / ".join(halves(sentence.text))
+        text = " / ".join(text_parts(sentence.text))
         return {"id": name, "source": sentence.source, "domain": sentence.domain, "text": text}
 
 
-def page_data(answers: Sequence[Answers], texts: Texts, *, show: bool) -> PageData:
+def page_data(answers: Sequence[StoredPredictions], texts: SourceTexts, *, show: bool) -> PageData:
     """Everything the browser of predictions shows; ``show`` says whether texts may be in the page."""
     builder = _Builder(texts, show=show)
     predictions = [builder.prediction(number, own, one) for number, own in enumerate(answers) for one in own.shown]
@@ -117,7 +122,7 @@ def page_data(answers: Sequence[Answers], texts: Texts, *, show: bool) -> PageDa
     return PageData(value, tuple(_notes(answers, builder, value)))
 
 
-def _cell(own: Answers) -> dict[str, Any]:
+def _cell(own: StoredPredictions) -> dict[str, Any]:
     return {
         "from": own.group,
         **own.key._asdict(),
@@ -126,13 +131,13 @@ def _cell(own: Answers) -> dict[str, Any]:
         "labels": list(own.labels),
         "claims": own.claims,
         # Whether similarities are those of the sentences that demonstrations were found through.
-        "through": found_through(own.config),
+        "through": nearest_sentences(own.config),
         "total": own.total,
         "right": own.right,
     }
 
 
-def _notes(answers: Sequence[Answers], builder: _Builder, value: Mapping[str, Any]) -> list[str]:
+def _notes(answers: Sequence[StoredPredictions], builder: _Builder, value: Mapping[str, Any]) -> list[str]:
     total, shown = sum(own.total for own in answers), len(value["predictions"])
     notes = [f"All {total:,} predictions are here."]
     if shown < total:

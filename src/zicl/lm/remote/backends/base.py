@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from zicl.exceptions import ServerError
-from zicl.lm.remote.requests import Numbers, Question
+from zicl.lm.remote.requests import ScoreRequest, TokenLogprobs
 
 # Servers write minus infinity as a very low number; a real log-likelihood of one token is far above it.
 _LOWEST = -1000.0
@@ -17,7 +17,7 @@ _HIGHEST = 1e-3
 
 
 @dataclass(frozen=True)
-class Split:
+class TokenSplit:
     """How a server splits a text: its tokens, as numbers or as text (None where it does not say), and how many.
 
     A token that the server puts first but does not show is in the count only.
@@ -27,25 +27,25 @@ class Split:
     count: int
 
 
-class Reader(Protocol):
+class ResponseReader(Protocol):
     """Gets the log-likelihoods that a question asks for."""
 
     name: str
 
-    def read(self, question: Question) -> Numbers:
+    def read(self, question: ScoreRequest) -> TokenLogprobs:
         """Ask the server: one number for every wanted token, each checked to belong to it."""
         ...
 
 
-class Way(Reader, Protocol):
+class LogprobBackend(ResponseReader, Protocol):
     """A reader that also shows how the server splits a text, so that tokenizers can be compared."""
 
-    def split(self, text: str) -> Split:
+    def split(self, text: str) -> TokenSplit:
         """The tokens the server makes of a text."""
         ...
 
 
-def checked(numbers: Sequence[Any], wanted: int, server: str) -> Numbers:
+def check_logprobs(numbers: Sequence[Any], wanted: int, server: str) -> TokenLogprobs:
     """The numbers, if each is a log-likelihood and none is missing."""
     if len(numbers) != wanted:
         raise ServerError(
@@ -61,19 +61,19 @@ def checked(numbers: Sequence[Any], wanted: int, server: str) -> Numbers:
     return tuple(min(float(number), 0.0) for number in numbers)
 
 
-def part(answer: Any, *path: str | int, server: str) -> Any:
+def select_part(answer: Any, *path: str | int, server: str) -> Any:
     """What stands at ``path`` in an answer, or an error that says what is missing."""
     found = answer
     for step in path:
         inside = isinstance(found, dict) if isinstance(step, str) else isinstance(found, list) and len(found) > step
         if not inside or (isinstance(step, str) and step not in found):
-            raise missing(".".join(map(str, path)), server)
+            raise missing_error(".".join(map(str, path)), server)
         found = found[step]
     if found is None:
-        raise missing(".".join(map(str, path)), server)
+        raise missing_error(".".join(map(str, path)), server)
     return found
 
 
-def missing(what: str, server: str) -> ServerError:
+def missing_error(what: str, server: str) -> ServerError:
     """The error for an answer without the numbers."""
     return ServerError(f"the answer of {server} has no {what}", hint="the server does not give these log-likelihoods")

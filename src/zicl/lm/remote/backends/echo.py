@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from zicl.exceptions import ServerError, TokenizationError
-from zicl.lm.remote.backends.base import Split, checked, missing, part
+from zicl.lm.remote.backends.base import TokenSplit, check_logprobs, missing_error, select_part
 from zicl.lm.remote.client import Client
-from zicl.lm.remote.requests import Numbers, Question
+from zicl.lm.remote.requests import ScoreRequest, TokenLogprobs
 
 # tokens: numbers, as they are. text: as text, a first token is the server's own matter.
 # text behind bos: as text that begins with the beginning-of-sequence token written out.
@@ -20,7 +20,7 @@ Form = Literal["tokens", "text", "text behind bos"]
 
 
 @dataclass(frozen=True)
-class Echoed:
+class EchoResponse:
     """The lists of an answer, one entry a token, without the one that was generated."""
 
     tokens: list[str]
@@ -30,7 +30,7 @@ class Echoed:
     count: int
 
 
-class Echo:
+class EchoBackend:
     """Asks for one token more than the prompt and drops it: none at all means no limit to some servers."""
 
     def __init__(self, client: Client, model: str, form: Form = "tokens", bos: tuple[int, str] | None = None) -> None:
@@ -38,33 +38,33 @@ class Echo:
         self._client, self._model, self._form, self._bos = client, model, form, bos
         self._host = client.address.host
 
-    def read(self, question: Question) -> Numbers:
+    def read(self, question: ScoreRequest) -> TokenLogprobs:
         """One request a question."""
         echoed = self.ask(question)
         start = self._start(question, echoed)
-        return checked(echoed.numbers[start : start + len(question.wanted)], len(question.wanted), self._host)
+        return check_logprobs(echoed.numbers[start : start + len(question.wanted)], len(question.wanted), self._host)
 
-    def ask(self, question: Question) -> Echoed:
+    def ask(self, question: ScoreRequest) -> EchoResponse:
         """What the server repeats of a question."""
         whole = question.given + question.wanted
         if self._form == "tokens":
             return self._ask(list(whole.tokens), len(whole))
         return self._ask(self._front(question) + whole.text, len(whole), len(whole.text))
 
-    def best_next(self, question: Question) -> float:
+    def best_next(self, question: ScoreRequest) -> float:
         """The log-likelihood of the most likely token in the place of the first wanted one."""
         echoed = self.ask(question)
         best = echoed.best[self._start(question, echoed)]
         if not isinstance(best, dict) or not best:
-            raise missing("top_logprobs", self._host)
-        return max(checked(list(best.values()), len(best), self._host))
+            raise missing_error("top_logprobs", self._host)
+        return max(check_logprobs(list(best.values()), len(best), self._host))
 
-    def split(self, text: str) -> Split:
+    def split(self, text: str) -> TokenSplit:
         """The texts of the tokens the server makes of a text."""
         echoed = self._ask(text, len(text), len(text))
-        return Split(tuple(echoed.tokens), echoed.count)
+        return TokenSplit(tuple(echoed.tokens), echoed.count)
 
-    def _front(self, question: Question) -> str:
+    def _front(self, question: ScoreRequest) -> str:
         """What stands before the text: the first token, written out where the server reads it so."""
         if self._bos is None:
             return ""
@@ -75,7 +75,7 @@ class Echo:
             )
         return self._bos[1] if self._form == "text behind bos" else ""
 
-    def _start(self, question: Question, echoed: Echoed) -> int:
+    def _start(self, question: ScoreRequest, echoed: EchoResponse) -> int:
         """Where the wanted tokens begin, after checking that the server split the text as we did."""
         given, wanted = len(question.given), len(question.wanted)
         if self._form == "tokens":
@@ -97,7 +97,7 @@ class Echo:
             )
         return begin
 
-    def _ask(self, prompt: str | list[int], tokens: int, length: int | None = None) -> Echoed:
+    def _ask(self, prompt: str | list[int], tokens: int, length: int | None = None) -> EchoResponse:
         """Send a prompt of so many tokens; of a text, the last ``length`` characters are shown by token."""
         body = {
             "model": self._model,
@@ -108,10 +108,10 @@ class Echo:
             "echo": True,
         }
         answer = self._client.post(f"{self._client.address.base}/completions", body, tokens=tokens)
-        found = part(answer, "choices", 0, "logprobs", server=self._host)
-        lists = [part(found, key, server=self._host) for key in ("tokens", "text_offset", "token_logprobs")]
+        found = select_part(answer, "choices", 0, "logprobs", server=self._host)
+        lists = [select_part(found, key, server=self._host) for key in ("tokens", "text_offset", "token_logprobs")]
         if not all(isinstance(one, list) for one in lists) or not all(isinstance(at, int) for at in lists[1]):
-            raise missing("lists of tokens, their offsets and numbers", self._host)
+            raise missing_error("lists of tokens, their offsets and numbers", self._host)
         lists.append(found.get("top_logprobs") or [None] * len(lists[0]))
         if len({len(one) for one in lists}) != 1:
             raise ServerError(
@@ -124,8 +124,8 @@ class Echo:
         count = len(prompt) if length is None else sum(offset < length for offset in lists[1])
         repeats = not isinstance(prompt, str) or str(answer["choices"][0].get("text")).startswith(prompt)
         if not repeats or len(lists[0]) - count not in (0, 1):
-            raise missing("echo: it does not repeat the prompt, token for token", self._host)
+            raise missing_error("echo: it does not repeat the prompt, token for token", self._host)
         usage = answer.get("usage")
         used = usage.get("prompt_tokens") if isinstance(usage, dict) else None
         tokens_, offsets, numbers, best = (one[:count] for one in lists)
-        return Echoed(tokens_, offsets, numbers, best, used if isinstance(used, int) else count)
+        return EchoResponse(tokens_, offsets, numbers, best, used if isinstance(used, int) else count)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from zicl.exceptions import ServerError
-from zicl.lm.remote.backends.base import Split, checked, missing, part
+from zicl.lm.remote.backends.base import TokenSplit, check_logprobs, missing_error, select_part
 from zicl.lm.remote.client import Client
-from zicl.lm.remote.requests import Numbers, Question
+from zicl.lm.remote.requests import ScoreRequest, TokenLogprobs
 
 
-class Generate:
+class GenerateBackend:
     """Asks the server's own interface, which takes token numbers and keeps what stands before the place cached."""
 
     name = "generate"
@@ -19,7 +19,7 @@ class Generate:
         self._client = client
         self._host = client.address.host
 
-    def read(self, question: Question) -> Numbers:
+    def read(self, question: ScoreRequest) -> TokenLogprobs:
         """One request a question."""
         tokens = question.given.tokens + question.wanted.tokens
         # The token at the place itself has no number: nothing before it was looked at. So one earlier.
@@ -29,12 +29,12 @@ class Generate:
                 f"{self._host} gave the log-likelihoods of other tokens than those asked for",
                 hint="the server cuts prompts, or reads them with another tokenizer: see its options",
             )
-        return checked([entry[0] for entry in entries], len(question.wanted), self._host)
+        return check_logprobs([entry[0] for entry in entries], len(question.wanted), self._host)
 
-    def split(self, text: str) -> Split:
+    def split(self, text: str) -> TokenSplit:
         """The numbers the server gives to a text."""
         entries = self._entries({"text": text}, len(text), 0)
-        return Split(tuple(entry[1] for entry in entries), len(entries))
+        return TokenSplit(tuple(entry[1] for entry in entries), len(entries))
 
     def _entries(self, prompt: dict[str, Any], tokens: int, start: int) -> list[list[Any]]:
         body = {
@@ -44,7 +44,7 @@ class Generate:
             "logprob_start_len": start,
         }
         answer = self._client.post(f"{self._client.address.root}/generate", body, tokens=tokens)
-        found = part(answer, "meta_info", "input_token_logprobs", server=self._host)
+        found = select_part(answer, "meta_info", "input_token_logprobs", server=self._host)
         if not isinstance(found, list) or not all(isinstance(entry, list) and len(entry) >= 2 for entry in found):
-            raise missing("list of input_token_logprobs", self._host)
+            raise missing_error("list of input_token_logprobs", self._host)
         return found

@@ -1,0 +1,104 @@
+"""Progress bars on standard error, with rates and time left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from zicl._util.progress import ProgressReport, duration
+
+# How long a log may say nothing, in seconds.
+_SILENCE = 60.0
+
+
+@contextmanager
+def progress_bars() -> Iterator[ProgressReport]:
+    """A report that draws a bar for each stage; where standard error is no terminal, it writes lines."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield progress_lines()
+        return
+    progress = Progress(
+        SpinnerColumn(finished_text="✓"),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("[dim]{task.fields[note]}"),
+        console=console,
+    )
+    tasks: dict[str, TaskID] = {}
+    last: list[str] = []
+
+    def report(stage: str, done: float, total: float | None = None, note: str = "") -> None:
+        if stage not in tasks:
+            if last and not progress.tasks[tasks[last[-1]]].finished:
+                progress.update(tasks[last[-1]], total=1, completed=1)
+            tasks[stage] = progress.add_task(stage, total=total, note=note, rate="")
+            last.append(stage)
+        task = progress.tasks[tasks[stage]]
+        rate = f"{task.speed:,.0f}/s" if task.speed and total and total > 1 and stage == "embedding" else ""
+        progress.update(tasks[stage], completed=done, total=total, note=note, rate=rate)
+
+    with progress:
+        yield report
+        for task in progress.tasks:
+            if not task.finished:
+                progress.update(task.id, total=1, completed=1)
+
+
+def progress_lines(
+    write: Callable[[str], None] | None = None, clock: Callable[[], float] = time.monotonic
+) -> ProgressReport:
+    """A report for logs: a line where a stage begins, then one a minute with the time left."""
+    begun: dict[str, tuple[float, float]] = {}
+    spoken = clock()
+
+    def report(stage: str, done: float, total: float | None = None, note: str = "") -> None:
+        nonlocal spoken
+        now, said = clock(), f"{stage} {note}".rstrip()
+        if stage in begun:
+            start, first = begun[stage]
+            if now - spoken < _SILENCE or not total or done <= first:
+                return
+            left = duration((now - start) * (total - done) / (done - first))
+            said = f"{said}: {done / total:.0%}, about {left} left"
+        begun.setdefault(stage, (now, done))
+        spoken = now
+        (write or print_status)(said)
+
+    return report
+
+
+def print_status(text: str = "") -> None:
+    """A line for people, on standard error."""
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def rate(done: int, seconds: float, left: int) -> str:
+    """How fast it went so far, and how long the rest will take.
+
+    >>> rate(16, 32, 100)
+    '2.00 s a row on this machine: about 3 minutes for the rest'
+    >>> rate(1000, 2, 9000)
+    '500 rows a second on this machine: about 18 seconds for the rest'
+    """
+    each = seconds / done
+    speed = f"{each:.2f} s a row" if each >= 0.1 else f"{1 / max(each, 1e-9):,.0f} rows a second"
+    return f"{speed} on this machine: about {duration(each * left)} for the rest"

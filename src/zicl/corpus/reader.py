@@ -1,0 +1,183 @@
+"""Read every kind of source as blocks of text, in a stream: a file of any size can be read.
+
+A block is the text between blank lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from zicl.corpus.sources import Source
+from zicl.exceptions import DownloadError, ModelError, TextError
+from zicl.inputs.files import TextFile, not_parquet
+from zicl.inputs.tables import table_rows
+
+END_OF_TEXT = "<|endoftext|>"
+_BREAK = re.compile(r"\n[^\S\n]*\n\s*|<\|endoftext\|>")
+# A .txt file without blank lines is still cut somewhere: at the first line end after this many characters.
+_LONGEST_BLOCK = 1 << 20
+
+
+class TextBlock(NamedTuple):
+    """A piece of text. ``record`` counts documents within the source.
+
+    In a .txt file every block is its own document, and ``group`` counts what blocks belong to: the file, or its part
+    up to ``<|endoftext|>``. In other formats a record is a document and its own group.
+    """
+
+    record: int
+    text: str
+    group: int
+
+
+class SourceReader:
+    """Read one source. ``consumed`` is how many of its bytes were read, for a progress bar."""
+
+    def __init__(
+        self, source: Source, text_column: str = "text", lines: bool = False, encoding: str = "utf-8-sig"
+    ) -> None:
+        self.source, self.text_column, self.lines = source, text_column, lines
+        self._file = TextFile(source.path, encoding)
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the file that were read."""
+        return self._file.consumed
+
+    @property
+    def grouped(self) -> bool:
+        """Whether blocks are documents that belong to something larger."""
+        return self.source.format == "txt" and not self.lines
+
+    def blocks(self) -> Iterator[TextBlock]:
+        """Yield all blocks in order."""
+        if self.grouped:
+            yield from self._txt_blocks()
+            return
+        for record, text in enumerate(self.records()):
+            for piece in _BREAK.split(text):
+                if piece.strip():
+                    yield TextBlock(record, piece, record)
+
+    def records(self) -> Iterator[str]:
+        """Yield the text of every record."""
+        read = {
+            "txt": self._txt_lines, "jsonl": self._jsonl, "csv": self._csv, "parquet": self._parquet, "hf": self._hf,
+        }[self.source.format]  # fmt: skip
+        for number, text in enumerate(read(), start=1):
+            if not isinstance(text, str):
+                raise TextError(
+                    f"{self.source.name}, record {number}: {self.text_column!r} holds {type(text).__name__}, not text",
+                    hint="name the column that holds the text with --text-column",
+                )
+            if "\0" in text:
+                raise self._nul(number)
+            if not _encodable(text):
+                raise TextError(
+                    f"{self.source.name}, record {number}: the text holds a broken character (a lone surrogate)",
+                    hint="the file was not written as UTF-8: write it again",
+                )
+            yield text
+
+    def _txt_blocks(self) -> Iterator[TextBlock]:
+        record, group, lines, size = 0, 0, list[str](), 0
+        for number, raw in enumerate(self._file.lines(), start=1):
+            if "\0" in raw:
+                raise self._nul(number)
+            pieces = raw.split(END_OF_TEXT)
+            for index, piece in enumerate(pieces):
+                if piece.strip():
+                    lines.append(piece)
+                    size += len(piece)
+                ends_record = index < len(pieces) - 1
+                if lines and (ends_record or not piece.strip() or size >= _LONGEST_BLOCK):
+                    yield TextBlock(record, "".join(lines), group)
+                    record, lines, size = record + 1, [], 0
+                group += ends_record
+        if lines:
+            yield TextBlock(record, "".join(lines), group)
+
+    def _txt_lines(self) -> Iterator[str]:
+        return (line for line in self._file.lines() if line.strip())
+
+    def _jsonl(self) -> Iterator[str]:
+        for number, line in enumerate(self._file.lines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise TextError(
+                    f"{self.source.name}, line {number}: not JSON ({error.msg})",
+                    hint="expected one JSON object per line",
+                ) from error
+            yield value if isinstance(value, str) else self._pick(value, number)
+
+    def _csv(self) -> Iterator[str]:
+        for number, row in enumerate(table_rows(self._file.lines(), self.source.path), start=1):
+            yield self._pick(row, number)
+
+    def _parquet(self) -> Iterator[str]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self.source.path) as file:
+                names = file.schema_arrow.names
+                if self.text_column not in names:
+                    raise self._no_column(names)
+                for batch in file.iter_batches(columns=[self.text_column]):
+                    yield from batch.column(0).to_pylist()
+        except pa.ArrowInvalid as error:
+            raise not_parquet(self.source.name, error) from error
+
+    def _hf(self) -> Iterator[str]:
+        try:
+            import datasets
+        except ImportError as error:
+            raise ModelError(
+                "reading Hugging Face data sets needs an extra", hint='pip install "zicl[data]"'
+            ) from error
+        name, _, split = self.source.path.removeprefix("hf:").partition(":")
+        try:
+            rows = datasets.load_dataset(name, split=split or "train", streaming=True)
+            # A stream: it may break at any row.
+            for number, row in enumerate(rows, start=1):
+                yield self._pick(row, number)
+        except TextError:
+            raise
+        except (OSError, ValueError) as error:
+            raise DownloadError(
+                f"the data set {name} ({split or 'train'}) could not be read: {error}",
+                hint="expected hf:OWNER/NAME or hf:OWNER/NAME:SPLIT, as the hub has them",
+            ) from error
+
+    def _pick(self, row: Any, number: int) -> str:
+        if not isinstance(row, dict) or self.text_column not in row:
+            raise self._no_column(list(row) if isinstance(row, dict) else [], number)
+        value: str = row[self.text_column]
+        return value
+
+    def _no_column(self, names: list[str], number: int | None = None) -> TextError:
+        where = f", record {number}" if number else ""
+        return TextError(
+            f"{self.source.name}{where}: there is no column {self.text_column!r}",
+            hint=f"name the text's column with --text-column; there are: {', '.join(map(str, names)) or 'none'}",
+        )
+
+    def _nul(self, number: int) -> TextError:
+        return TextError(
+            f"{self.source.name}, record {number}: the text holds a NUL byte",
+            hint="the file may be binary or UTF-16: convert it to UTF-8, or build the corpus with --encoding",
+        )
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,178 @@
+"""Text files of a user: formats by name, decompression, decoding, and errors that name the line."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+from zicl.exceptions import TextError
+
+FORMATS = ("txt", "jsonl", "csv", "parquet")
+_COMPRESSED = (".gz", ".zst")
+_ALIASES = {"text": "txt", "json": "jsonl", "ndjson": "jsonl", "tsv": "csv", "pq": "parquet", "md": "txt"}
+_BUFFER = 1 << 16
+# Read compressed data in smaller pieces: each may expand a thousandfold.
+_COMPRESSED_BUFFER = 1 << 12
+
+
+def detect_format(name: str) -> str | None:
+    """Return the format that a file name implies, or None.
+
+    >>> detect_format("reviews.jsonl.zst"), detect_format("photo.png")
+    ('jsonl', None)
+    """
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
+    packed = bool(suffixes) and suffixes[-1] in _COMPRESSED
+    if packed:
+        suffixes.pop()
+    last = suffixes[-1][1:] if suffixes else ""
+    last = _ALIASES.get(last, last)
+    return last if last in FORMATS and not (packed and last == "parquet") else None
+
+
+def display_name(path: str) -> str:
+    """Return a name to show and to store: never a folder of this machine.
+
+    >>> display_name("data/reviews.csv"), display_name("-")
+    ('reviews.csv', 'standard input')
+    """
+    if path == "-":
+        return "standard input"
+    return path if path.startswith("hf:") else Path(path).name
+
+
+def not_parquet(name: str, error: Exception) -> TextError:
+    """Return the error for a damaged file, or one that is no Parquet at all."""
+    return TextError(f"{name} is no valid Parquet file: {error}", hint="it may be cut or misnamed: fetch it again")
+
+
+@dataclass
+class TextFile:
+    """A text file, compressed or not, or standard input. ``consumed`` counts its bytes read, for a progress bar."""
+
+    path: str
+    encoding: str = "utf-8-sig"
+    consumed: int = field(default=0, init=False)
+
+    @property
+    def name(self) -> str:
+        """The name to show."""
+        return display_name(self.path)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the decoded lines."""
+        with self._open() as stream:
+            read = 0
+            try:
+                for line in stream:
+                    read += 1
+                    yield line
+            except UnicodeDecodeError as error:
+                raise self._undecodable(error, read) from error
+            except UnicodeError as error:
+                # UTF-16 without its byte-order mark.
+                raise TextError(
+                    f"{self.name}, after line {read}: it is not {self.encoding} text ({error})",
+                    hint="convert it to UTF-8, or build the corpus with --encoding utf-16-le or utf-16-be, perhaps",
+                ) from error
+            except (EOFError, gzip.BadGzipFile, zlib.error, _FrameError) as error:
+                raise TextError(
+                    f"{self.name} is damaged after line {read}: {error}", hint="fetch or compress it again"
+                ) from error
+
+    def _undecodable(self, error: UnicodeDecodeError, read: int) -> TextError:
+        # Several lines are decoded at once, none of which was yielded yet.
+        line = read + 1 + error.object[: error.start].count(b"\n")
+        marked = read == 0 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+        return TextError(
+            f"{self.name}, line {line}: byte 0x{error.object[error.start]:02x} is not "
+            f"{self.encoding.removesuffix('-sig')} text",
+            hint=f"convert the file (iconv -f {'utf-16' if marked else 'latin1'} -t utf-8); "
+            "for a corpus, zicl corpus build also takes --encoding",
+        )
+
+    @contextmanager
+    def _open(self) -> Iterator[TextIO]:
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError as error:
+            raise TextError(
+                f"unknown encoding {self.encoding!r}", hint="for example utf-8, utf-16 or latin-1"
+            ) from error
+        if self.path == "-":
+            yield io.TextIOWrapper(sys.stdin.buffer, encoding=self.encoding)
+            return
+        if not os.access(self.path, os.R_OK):
+            raise TextError(f"{self.name} cannot be read", hint="check that it is there, and its permissions")
+        with Path(self.path).open("rb") as raw, _decompressed(raw, self.path) as stream:
+            counted = io.BufferedReader(_CountingStream(stream, raw, self), _BUFFER)
+            yield io.TextIOWrapper(counted, encoding=self.encoding, newline="")
+
+
+class _CountingStream(io.RawIOBase):
+    """Pass bytes through and record how far the underlying file was read."""
+
+    def __init__(self, stream: BinaryIO, raw: BinaryIO, file: TextFile) -> None:
+        self._stream, self._raw, self._file = stream, raw, file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._file.consumed = self._raw.tell()
+        return len(data)
+
+
+@contextmanager
+def _decompressed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
+    if path.lower().endswith(".gz"):
+        with gzip.open(raw) as stream:
+            yield cast(BinaryIO, stream)
+    elif path.lower().endswith(".zst"):
+        yield cast(BinaryIO, _ZstdFrames(raw))
+    else:
+        yield raw
+
+
+class _FrameError(Exception):
+    """Compressed data that is invalid or ends too early."""
+
+
+class _ZstdFrames:
+    """Read consecutive Zstandard frames. The library's own reader accepts a file that ends inside a frame."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        import zstandard
+
+        # Large dumps are packed with windows (--long) that the library refuses by default, as if they were damaged.
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << zstandard.WINDOWLOG_MAX)
+        self._raw, self._new_frame, self._error = raw, reader.decompressobj, zstandard.ZstdError
+        self._frame: Any = None
+        self._pending, self._ready = b"", io.BytesIO()
+
+    def read(self, size: int) -> bytes:
+        while not (data := self._ready.read(size)):
+            pending = self._pending or self._raw.read(_COMPRESSED_BUFFER)
+            if not pending:
+                if self._frame is not None:
+                    raise _FrameError("it ends before its last frame does")
+                return b""
+            frame = self._frame or self._new_frame()
+            try:
+                self._ready = io.BytesIO(frame.decompress(pending))
+            except self._error as error:
+                raise _FrameError(str(error)) from error
+            self._pending = frame.unused_data if frame.eof else b""
+            self._frame = None if frame.eof else frame
+        return data
