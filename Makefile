@@ -58,6 +58,7 @@ lint: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[bench]"

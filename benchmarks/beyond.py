@@ -154,7 +154,7 @@ def read_counts(folders: Iterable[Path]) -> dict[str, float]:
 
 def under_other_shares(found: Any, cells: dict[str, Any]) -> list[str]:
     """The mean accuracy on rows drawn with other shares of the labels."""
-    from zicl.lab.report.recalibrate import PATTERNS, resample_results
+    from zicl.lab.report.label_shares import PATTERNS, resample_results
 
     drawn = resample_results(replace(found, cells={cell.key: cell for cell in cells.values()}))
     by_pattern = [[each.accuracy for each in drawn if each.pattern == pattern] for pattern in PATTERNS]
@@ -163,7 +163,7 @@ def under_other_shares(found: Any, cells: dict[str, Any]) -> list[str]:
 
 def variants(found: Any, counted: dict[str, float]) -> Iterator[Variant]:
     """Every method as it was run and with batch calibration, and of the joined ones some of their terms too."""
-    from zicl.lab.report.recalibrate import calibrate_results
+    from zicl.lab.report.batch_calibration import calibrate_results
 
     if len({(key.model, key.template) for key in found.cells}) > 1:
         raise SystemExit("these results are of several models or templates, which cannot stand in one table")
@@ -244,7 +244,7 @@ def forward_tokens(counted: dict[str, float], method: str, inferences: Iterable[
 
 def only(cell: Any, names: Sequence[str], *, calibrate: bool) -> Any:
     """The joined method with some of its terms."""
-    from zicl.lab.report.recalibrate import batch_scores
+    from zicl.lab.report.batch_calibration import batch_scores
     from zicl.score.calibration import join_terms
 
     join, chosen = batch_scores if calibrate else join_terms, [TERMS.index(name) for name in names]

@@ -60,11 +60,11 @@ def main() -> None:
 
 def measure(runner: Any, plain: Any, cell: Any, options: Any) -> tuple[dict[str, float], float]:
     """One method: an example's time as the evaluation runs it, and one full forward per label."""
-    examples = runner.world.examples["Snippets"]
+    examples = runner.context.examples["Snippets"]
     prompts = [prompt for way in runner.prompts(cell, examples) for prompt in way][: options.plain]
     ours, peers = [], []
     for _ in range(2):
-        runner.world.lm._last_prefix = None
+        runner.context.lm._last_prefix = None
         ours.append(best_of(lambda: runner.rows(cell, examples), 1))
         peers.append(best_of(lambda: full_forwards(plain, prompts), 1))
     each = min(w.seconds for w in ours) / len(examples)

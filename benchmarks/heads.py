@@ -1,10 +1,10 @@
-"""A study of heads with the layers below them run once, against every method run whole, in one run on the same prompts.
+"""Time a study of heads that runs the layers below the silenced heads once, against running all layers every time.
 
     python benchmarks/heads.py            # a sentence
     python benchmarks/heads.py --json     # {"ratio": …, "layers": …, "below": …, "equal": …, …
 
-Four methods on real prompts of the default model: all heads, and three sets of five heads in its upper layers, as a
-study of heads silences them.
+Four methods on real prompts of the default model, in the same run: no head silenced, and three sets of five heads in
+its upper layers, as in the study of heads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--prompts", type=int, default=6)
     parser.add_argument("--lowest", type=int, default=18, help="the lowest layer with a silenced head")
-    parser.add_argument("--rounds", type=int, default=2, help="the quickest of so many, run in turn")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each is timed, in turn; the fastest counts")
     arguments = parser.parse_args()
 
     import torch
@@ -39,17 +39,17 @@ def main() -> None:
     lm = load_lm(offline=True)
     texts = [text for text, _ in reviews("rotten_tomatoes")][:: 8530 // arguments.prompts][: arguments.prompts]
     prompts = prepare(lm, example_index(), ["terrible", "great"], "channel", texts, "z-icl")
-    places = head_layout(lm)
-    upper = [Head(layer, head) for layer in range(arguments.lowest, places.layers) for head in range(places.heads)]
+    layout = head_layout(lm)
+    upper = [Head(layer, head) for layer in range(arguments.lowest, layout.layers) for head in range(layout.heads)]
     sets: list[list[Head]] = [[], *([upper[0], *upper[first::17][:4]] for first in (1, 2, 3))]
 
     def run(*, sharing: bool) -> list[Any]:
-        below = LowerLayerCache(places.blocks[: arguments.lowest]) if sharing else None
-        found = []
+        below = LowerLayerCache(layout.blocks[: arguments.lowest]) if sharing else None
+        scores = []
         for heads in sets:
-            with silence_heads(lm, heads), lm.forward.sharing(below) if below else nullcontext():
-                found.append(lm.score(prompts))
-        return found
+            with silence_heads(lm, heads), lm.forward.use_layer_cache(below) if below else nullcontext():
+                scores.append(lm.score(prompts))
+        return scores
 
     equal = all(
         (a == b).all()
@@ -59,14 +59,14 @@ def main() -> None:
     )
     watches: dict[bool, list[Any]] = {True: [], False: []}
     for _ in range(arguments.rounds):
-        for sharing, found in watches.items():
-            found.append(best_of(lambda sharing=sharing: run(sharing=sharing), 1))
-    seconds = {sharing: min(watch.seconds for watch in found) for sharing, found in watches.items()}
-    others = max(watch.others for found in watches.values() for watch in found)
+        for sharing, timed in watches.items():
+            timed.append(best_of(lambda sharing=sharing: run(sharing=sharing), 1))
+    seconds = {sharing: min(watch.seconds for watch in timed) for sharing, timed in watches.items()}
+    others = max(watch.others for timed in watches.values() for watch in timed)
     result = {
         "ratio": round(seconds[False] / seconds[True], 2),
         "methods": len(sets),
-        "layers": places.layers,
+        "layers": layout.layers,
         "below": arguments.lowest,
         "equal": equal,
         "seconds": {"shared": round(seconds[True], 2), "whole": round(seconds[False], 2)},
@@ -76,8 +76,8 @@ def main() -> None:
         print(json.dumps(result, indent=2))
         return
     print(
-        f"{len(sets)} methods with {arguments.lowest} of {places.layers} layers shared: {result['ratio']} times as "
-        f"fast as run whole, scores {'equal to the last digit' if equal else 'DIFFERENT'} ({result['verdict']})"
+        f"{len(sets)} methods with {arguments.lowest} of {layout.layers} layers shared: {result['ratio']} times as "
+        f"fast as running all, scores {'equal to the last digit' if equal else 'DIFFERENT'} ({result['verdict']})"
     )
 
 

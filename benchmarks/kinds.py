@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from zicl._util.files import writing
+from zicl._util.files import atomic_write
 from zicl._util.random import rng
 from zicl.corpus.splitter import get_splitter
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with writing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     print(f"{len(rows)} rows in {path}")
 

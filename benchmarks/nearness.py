@@ -14,7 +14,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from zicl.lab.evaluate.store import ROWS
 
 COLUMNS = ["task", "method", "similarities"]
 
@@ -22,7 +24,7 @@ COLUMNS = ["task", "method", "similarities"]
 def nearness(folder: Path) -> list[dict[str, str | float]]:
     """One entry a task and method; those whose demonstrations were not found by nearness are left out."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for row in ds.dataset(folder / "rows", format="parquet").to_table(columns=COLUMNS).to_pylist():
+    for row in pq.read_table(folder / ROWS, columns=COLUMNS).to_pylist():
         if row["similarities"] and None not in row["similarities"]:
             found[row["task"], row["method"]].append((max(row["similarities"]), float(np.mean(row["similarities"]))))
     medians = {key: np.median(values, axis=0).round(2).tolist() for key, values in sorted(found.items())}

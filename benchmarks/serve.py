@@ -1,4 +1,4 @@
-"""The server against the library it serves, in one run: throughput, refusals, memory.
+"""Compare the server with the library it serves, in one run: throughput, refusals, memory.
 
     python benchmarks/serve.py            # a table
     python benchmarks/serve.py --json     # {"clients": {"1": {"of_library": …}, …}, "refused": …, "memory": …}
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--texts", type=int, default=96, help="texts for each number of clients")
-    parser.add_argument("--rounds", type=int, default=2, help="the quickest of so many, run in turn")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each is run, in turn; the quickest counts")
     parser.add_argument("--refusals", type=int, default=200)
     parser.add_argument("--requests", type=int, default=2000, help="requests over which memory is watched")
     parser.add_argument("--warm", type=int, default=1500, help="requests before that: bounded caches fill up")
@@ -65,14 +65,14 @@ def main() -> None:
 
 
 def throughput(classifier: Any, texts: list[str], rounds: int) -> tuple[dict[str, Any], float]:
-    """Texts a second of the server, as a share of the library's, for each number of clients."""
+    """Return the server's texts per second, also as a fraction of the library's, for each number of clients."""
     seconds: dict[str, list[float]] = {name: [] for name in ("library", *map(str, CLIENTS))}
     others = 0.0
 
     def timed(name: str, run: Any) -> None:
         nonlocal others
-        # What is remembered of a text would spare the next run its retrieval.
-        classifier.index_.forget()
+        # Cached queries would spare the next run its retrieval.
+        classifier.index_.clear_cache()
         watch = best_of(run, 1)
         seconds[name].append(watch.seconds)
         others = max(others, watch.others)
@@ -81,7 +81,7 @@ def throughput(classifier: Any, texts: list[str], rounds: int) -> tuple[dict[str
     for _ in range(rounds):
         for clients in CLIENTS:
             timed("library", lambda: classifier.classify(texts))
-            # A server of its own for each run: its answers are not known yet.
+            # A new server for each run: its cache of answers is empty.
             with serving(classifier) as (port, _):
                 timed(str(clients), lambda port=port, clients=clients: ask_all(port, texts, clients))
     best = {name: min(runs) for name, runs in seconds.items()}
@@ -96,7 +96,7 @@ def throughput(classifier: Any, texts: list[str], rounds: int) -> tuple[dict[str
 
 
 def refusals(classifier: Any, texts: list[str], count: int) -> dict[str, Any]:
-    """How long a refusal takes while the queue is full and the model is busy."""
+    """Return how long a refusal takes while the queue is full and the model is busy."""
     from zicl.apps.serve.limits import RequestLimits
 
     with serving(classifier, RequestLimits(queue=8, texts=8)) as (port, service), ThreadPoolExecutor(32) as clients:
@@ -116,10 +116,10 @@ def refusals(classifier: Any, texts: list[str], count: int) -> dict[str, Any]:
             if service.queue.waiting < 8:
                 time.sleep(0.001)
                 continue
-            begun = time.perf_counter()
+            start = time.perf_counter()
             status, _ = post(port, {"texts": [f"one more {len(seconds)} {n}" for n in range(8)]})
             if status == 503:
-                seconds.append(time.perf_counter() - begun)
+                seconds.append(time.perf_counter() - start)
         stop.set()
         for each in filling:
             each.result()
@@ -132,7 +132,7 @@ def refusals(classifier: Any, texts: list[str], count: int) -> dict[str, Any]:
 
 
 def memory(lm: Any, index: Any, texts: Sequence[str], warm: int, requests: int) -> dict[str, Any]:
-    """The resident size before and after many requests of different texts, half of them explained."""
+    """Return the resident size before and after many requests of different texts, half of them explained."""
     from zicl import ZICLClassifier
 
     classifier = ZICLClassifier(index, LABELS, tiny(lm)).fit()
@@ -161,7 +161,7 @@ def memory(lm: Any, index: Any, texts: Sequence[str], warm: int, requests: int) 
 
 
 def tiny(lm: Any) -> Any:
-    """A model of the same family and tokenizer, too small to take time."""
+    """Return a model of the same family with the same tokenizer, too small to take time."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from zicl.lm.hf import HFLanguageModel
@@ -184,22 +184,22 @@ def tiny(lm: Any) -> Any:
 
 @contextmanager
 def serving(classifier: Any, limits: Any = None) -> Iterator[tuple[int, Any]]:
-    """The whole application on a port of this machine, in a thread of this process."""
+    """Run the application on a port of this machine, in a thread of this process."""
     import uvicorn
 
     from zicl.apps.serve.app import make_app
     from zicl.apps.serve.limits import RequestLimits
     from zicl.apps.serve.page import load_page
     from zicl.apps.serve.security import Access
-    from zicl.apps.serve.server import listen, settings
+    from zicl.apps.serve.server import listen, uvicorn_config
     from zicl.apps.serve.service import Service
 
-    found, access = listen(Access(port=0))
+    listener, access = listen(Access(port=0))
     service, loaded = Service(lambda: classifier, limits or RequestLimits()), threading.Event()
     service.on_loaded = loaded.set
-    server = uvicorn.Server(settings(make_app(service, access, load_page()), service.limits.deadline))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
-    with found:
+    server = uvicorn.Server(uvicorn_config(make_app(service, access, load_page()), service.limits.deadline))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    with listener:
         thread.start()
         loaded.wait()
         try:
@@ -210,7 +210,7 @@ def serving(classifier: Any, limits: Any = None) -> Iterator[tuple[int, Any]]:
 
 
 def ask_all(port: int, texts: list[str], clients: int) -> None:
-    """Every text once, a request each, by so many clients that each wait for their answer."""
+    """Send every text once, one per request, from several clients that each wait for their answer."""
     with ThreadPoolExecutor(clients) as pool:
         statuses = set(pool.map(lambda text: post(port, {"text": text})[0], texts))
     assert statuses == {200}, statuses

@@ -1,16 +1,16 @@
-"""The scaling report: the same work on one worker and on two of a Ray cluster, a thread each.
+"""Scaling: the same work on one worker and on two workers of a Ray cluster, with one thread each.
 
     python benchmarks/spread.py            # a table
     python benchmarks/spread.py --json > benchmarks/results/spread.json
 
-Splitting and embedding IMDB reviews, and evaluating Z-ICL on Rotten Tomatoes sentences with the demo corpus and the
-default models, on a Ray cluster of this machine, in rounds: one worker, two, one, two. A pace of embedding or
-evaluating is that of a time when all workers are busy: neither loading nor the last pieces, when some have nothing to
-do, are in it. Splitting is timed whole, with Ray Data's start for every 64 MB. Ray's overhead of a batch is what one
-worker's batches take beyond the time it computes. Reading, deduplicating and storing are the command's own: they are
-timed in this process, with sentences that are split already. Before each part it is looked whether anything else is
-running. Two workers share this machine's memory bandwidth and caches with each other, and its two cores with Ray
-itself and the command, which those on two machines do not. Needs zicl[ray].
+Splits and embeds IMDB reviews, and evaluates Z-ICL on Rotten Tomatoes sentences with the demo corpus and the default
+models, on a Ray cluster of this machine, in rounds: one worker, two, one, two. Rates of embedding and evaluating count
+only while all workers are busy: without loading, and without the last pieces, when some workers are idle. Splitting is
+timed from start to end, including Ray Data's start for every 64 MB. Ray's overhead per batch is the time of one
+worker's batches minus its computing time. Reading, deduplicating and storing are done by the command: they are timed in
+this process, with sentences that are already split. Before each part the load of other processes is measured. Two
+workers share this machine's memory bandwidth and caches with each other, and its two cores with Ray and the command;
+workers on two machines do not. Needs zicl[ray].
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--reviews", type=int, default=24_000, help="reviews to split")
     parser.add_argument("--shards", type=int, default=10, help="shards of 2,048 sentences to embed")
-    parser.add_argument("--examples", type=int, default=96, help="examples to evaluate, four a batch")
+    parser.add_argument("--examples", type=int, default=96, help="examples to evaluate, four per batch")
     arguments = parser.parse_args()
 
     import torch
@@ -51,7 +51,7 @@ def main() -> None:
     parts: dict[str, dict[str, list[dict[str, float]]]] = {
         name: {"one": [], "two": []} for name in ("splitting", "embedding", "evaluating")
     }
-    others = [idle()]
+    others = [other_load()]
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -63,12 +63,12 @@ def main() -> None:
                 here.mkdir()
                 corpus, split = splitting(place / "reviews.jsonl", here, workers)
                 parts["splitting"][name].append(split)
-                others.append(idle())
+                others.append(other_load())
                 parts["embedding"][name].append(embedding(corpus, here, workers, arguments.shards))
-                others.append(idle())
+                others.append(other_load())
                 parts["evaluating"][name].append(evaluating(here, workers, arguments.examples))
-                others.append(idle())
-    result: dict[str, Any] = {"storing": stored, **{name: together(runs) for name, runs in parts.items()}}
+                others.append(other_load())
+    result: dict[str, Any] = {"storing": stored, **{name: summarize(runs) for name, runs in parts.items()}}
     result["machine"] = {
         "threads_a_worker": THREADS,
         "minutes": round((time.perf_counter() - begun) / 60, 1),
@@ -78,29 +78,29 @@ def main() -> None:
     print(json.dumps(result, indent=2) if arguments.json else table(result))
 
 
-def idle() -> float:
-    """The share of the cores that others take while this process waits."""
+def other_load() -> float:
+    """Return the share of the cores that other processes use while this one waits."""
     time.sleep(3)
-    with watch() as found:
+    with watch() as load:
         time.sleep(1)
-    return found.others
+    return load.others
 
 
-def together(runs: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
-    """The runs of all rounds, and the ratio of two workers to one in the mean and in each round."""
-    pace = {name: [run["per_second"] for run in found] for name, found in runs.items()}
-    each = [round(two / one, 2) for one, two in zip(pace["one"], pace["two"], strict=True)]
-    return {**runs, "two_to_one": round(mean(pace["two"]) / mean(pace["one"]), 2), "two_to_one_each_round": each}
+def summarize(runs: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
+    """Return the runs of all rounds, and the ratio of two workers to one: of the means, and in each round."""
+    rates = {name: [run["per_second"] for run in rounds] for name, rounds in runs.items()}
+    each = [round(two / one, 2) for one, two in zip(rates["one"], rates["two"], strict=True)]
+    return {**runs, "two_to_one": round(mean(rates["two"]) / mean(rates["one"]), 2), "two_to_one_each_round": each}
 
 
-def pace(ends: list[float], workers: int) -> float:
-    """Pieces a second, from when they were done: up to the last moment at which no worker waits."""
+def busy_rate(ends: list[float], workers: int) -> float:
+    """Return pieces per second from the times at which they were done, while no worker was idle."""
     busy = sorted(ends)[: len(ends) - workers + 1]
     return (len(busy) - 1) / (busy[-1] - busy[0])
 
 
 def storing(folder: Path) -> dict[str, float]:
-    """Reading, deduplicating and storing, with sentences that are split already; sentences a second."""
+    """Read, deduplicate and store sentences that are already split; return sentences per second."""
     from zicl.corpus.builder import build_corpus
     from zicl.corpus.sources import find_sources
     from zicl.corpus.splitter import get_splitter, split_locally
@@ -120,7 +120,7 @@ def storing(folder: Path) -> dict[str, float]:
 
 
 def splitting(raw: Path, folder: Path, workers: int) -> tuple[Any, dict[str, float]]:
-    """Reading, splitting and storing; sentences a second."""
+    """Read, split and store; return the corpus and sentences per second."""
     from zicl.apps.cluster.connect import connect
     from zicl.apps.cluster.ray_data import split_on
     from zicl.corpus.builder import build_corpus
@@ -128,7 +128,7 @@ def splitting(raw: Path, folder: Path, workers: int) -> tuple[Any, dict[str, flo
 
     with connect("ray", workers=workers, threads=THREADS) as cluster:
         split = split_on(cluster, "sentencex")
-        # Processes start with the first tasks they get.
+        # Processes start with their first tasks.
         list(split_on(cluster, "sentencex", characters=1)(["A process is started."] * 8 * workers))
         begun = time.perf_counter()
         corpus = build_corpus(find_sources([str(raw)]), folder / "raw.zicl", split=split)
@@ -142,7 +142,7 @@ def splitting(raw: Path, folder: Path, workers: int) -> tuple[Any, dict[str, flo
 
 
 def embedding(corpus: Any, folder: Path, workers: int, count: int) -> dict[str, float]:
-    """Sentences a second, after the first shard of each worker."""
+    """Return sentences per second, after the first shard of each worker."""
     from zicl.apps.cluster.connect import connect
     from zicl.apps.cluster.ray_data import embed_on
     from zicl.retrieve.encoder import load_encoder
@@ -154,15 +154,16 @@ def embedding(corpus: Any, folder: Path, workers: int, count: int) -> dict[str, 
         for _ in embed_on(cluster, corpus, load_encoder())(starts, vectors):
             pass
     ends = sorted(path.stat().st_mtime for path in vectors.glob("*.npy"))
-    return {"per_second": round(2048 * pace(ends[workers:], workers), 1)}
+    return {"per_second": round(2048 * busy_rate(ends[workers:], workers), 1)}
 
 
 def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
-    """Examples a second once the models are loaded, and what a batch costs beyond its computation."""
-    from zicl.apps.cluster.connect import WorkerSetup, connect
+    """Return examples per second once the models are loaded, and the overhead per batch."""
+    from zicl.apps.cluster.connect import connect
     from zicl.apps.cluster.evaluate import ClusterCompute, EvaluationWorker
     from zicl.apps.cluster.pool import WorkerPool
     from zicl.apps.cluster.ray_workers import RayWorkers
+    from zicl.apps.cluster.worker import WorkerSetup
     from zicl.apps.demo import example_index
     from zicl.lab.evaluate.context import ExperimentContext
     from zicl.lab.evaluate.experiment import Experiment
@@ -178,23 +179,23 @@ def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
         "task_file": str(write_task(folder, count)),
     }
     experiment = Experiment(**settings)
-    world = ExperimentContext(experiment)
-    todo = list(batches(experiment, world.examples))
+    context = ExperimentContext(experiment)
+    todo = list(batches(experiment, context.examples))
     with connect("ray", workers=workers, threads=THREADS) as cluster:
         begun = time.perf_counter()
         arguments = partial(ExperimentContext, experiment), WorkerSetup(THREADS)
         with WorkerPool(RayWorkers(EvaluationWorker, arguments, cluster, print), workers) as pool:
-            compute = ClusterCompute(pool, world.hashes)
+            compute = ClusterCompute(pool, context.hashes)
             compute.manifest()
             start = time.perf_counter() - begun
             # In the first third every worker loads its models and computes what all its batches share.
             list(compute.rows(todo[: len(todo) // 3]))
             ends, computed = [], []
-            for found in compute.rows(todo[len(todo) // 3 :]):
+            for batch in compute.rows(todo[len(todo) // 3 :]):
                 ends.append(time.perf_counter())
-                computed.append(found.seconds)
+                computed.append(batch.seconds)
             memory = worker_memory("EvaluationWorker")
-    rate = pace(ends, workers)
+    rate = busy_rate(ends, workers)
     return {
         "per_second": round(experiment.batch * rate, 3),
         "computed_seconds_a_batch": round(mean(computed[1:]), 3),
@@ -206,7 +207,7 @@ def evaluating(folder: Path, workers: int, count: int) -> dict[str, float]:
 
 
 def worker_memory(name: str) -> int:
-    """The most memory that one of the workers has now."""
+    """Return the memory of the largest worker."""
     sizes = [0]
     for process in psutil.process_iter(["cmdline", "memory_info"]):
         if f"ray::{name}" in " ".join(process.info["cmdline"] or []):
@@ -215,7 +216,7 @@ def worker_memory(name: str) -> int:
 
 
 def table(result: dict[str, Any]) -> str:
-    """For people."""
+    """Return the result as a readable table."""
     lines = [f"{'a second':12}{'one worker':>14}{'two':>14}{'two/one':>9}"]
     for part in ("splitting", "embedding", "evaluating"):
         values = "".join(f"{mean(run['per_second'] for run in result[part][name]):>14,.2f}" for name in WORKERS)

@@ -1,4 +1,4 @@
-"""Writes the pictures of the page, from ``zicl serve`` with the default models: python docs/make_page_pictures.py.
+"""Write the pictures of the page, from ``zicl serve`` with the default models: python docs/make_page_pictures.py.
 
 Needs chromium and chromedriver, and shows only text written for this project (docs/page_corpus).
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent
 TEXT = "The choir was so good that the rain outside simply stopped mattering."
-# Name, width, height, pixels a point, dark or light.
+# Name, width, height, pixels per point, light or dark.
 PICTURES = (
     ("page-light", 1360, 1180, 1, "light"),
     ("page-dark", 1360, 1180, 1, "dark"),
@@ -29,18 +29,18 @@ PICTURES = (
 )
 
 
-def wait(found: Callable[[], object], seconds: float = 120) -> None:
-    """Wait until something is so."""
+def wait(condition: Callable[[], object], seconds: float = 300) -> None:
+    """Wait until a condition is true."""
     end = time.monotonic() + seconds
-    while not found():
+    while not condition():
         if time.monotonic() > end:
-            raise TimeoutError("it did not happen in time")
+            raise TimeoutError(f"it did not happen within {seconds:g} seconds")
         time.sleep(0.1)
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a server on the corpus of the pictures."""
+    """Give the address of a server on the corpus of the pictures."""
     zicl = [sys.executable, "-m", "zicl"]
     domains = [f"--domain={path.stem}={path}" for path in sorted((DOCS / "page_corpus").glob("*.txt"))]
     subprocess.run([*zicl, "corpus", "build", "-o", str(folder / "notes.zicl"), *domains], check=True)
@@ -58,7 +58,7 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[Chrome]:
-    """A browser without a window."""
+    """Give a browser without a window."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -73,7 +73,7 @@ def chromium(folder: Path) -> Iterator[Chrome]:
 
 
 def take(browser: Chrome, address: str, name: str, width: int, height: int, scale: float, scheme: str) -> None:
-    """One picture: the page after it has answered."""
+    """Take one picture: the page after it has answered."""
     size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     colours = [{"name": "prefers-color-scheme", "value": scheme}]

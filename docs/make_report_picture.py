@@ -1,7 +1,7 @@
-"""Writes docs/report.png, a prediction on the report's page: python docs/make_report_picture.py.
+"""Write docs/report.png, a prediction on the report's page: ``python docs/make_report_picture.py``.
 
-A small evaluation with the default models on text written for this project, docs/page_corpus and docs/report_examples;
-needs chromium and chromedriver.
+Runs a small evaluation with the default models on text written for this project, docs/page_corpus and
+docs/report_examples; needs chromium and chromedriver.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ WIDTH, HEIGHT = 1280, 1080
 
 
 def zicl(*arguments: object) -> None:
-    """Call the program as a user does."""
+    """Run the program as a user does."""
     subprocess.run([sys.executable, "-m", "zicl", *map(str, arguments)], check=True)
 
 
 def write_report(folder: Path) -> Path:
-    """Corpus, evaluation and page, in a folder of its own."""
+    """Build the corpus, run the evaluation and write the page in a folder."""
     corpus, tasks, page = folder / "outings.zicl", folder / "tasks.toml", folder / "report.html"
     files = sorted((DOCS / "report_examples").glob("*.csv"))
-    told = [TASK.format(name=file.stem.capitalize(), file=file) for file in files]
-    tasks.write_text("\n".join(told), encoding="utf-8")
+    tables = [TASK.format(name=file.stem.capitalize(), file=file) for file in files]
+    tasks.write_text("\n".join(tables), encoding="utf-8")
     domains = [f"--domain={path.stem}={path}" for path in sorted((DOCS / "page_corpus").glob("*.txt"))]
     zicl("corpus", "build", "-o", corpus, *domains)
     zicl("evaluate", "--task-file", tasks, "--corpus", corpus, *OPTIONS, "-o", folder / "results")
@@ -48,7 +48,7 @@ def write_report(folder: Path) -> Path:
 
 
 def take(page: Path, folder: Path) -> None:
-    """The picture, with a browser that downloads nothing."""
+    """Take the picture, with a browser that downloads nothing."""
     os.environ["SE_OFFLINE"], os.environ["SE_AVOID_STATS"] = "true", "true"
     from selenium import webdriver
 
@@ -62,14 +62,14 @@ def take(page: Path, folder: Path) -> None:
         size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1.25, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         browser.get(f"{page.as_uri()}#predictions")
-        chosen = 'const choice = document.querySelector("[name=title]"); choice.value = "Z-ICL"; '
-        browser.execute_script(chosen + 'choice.dispatchEvent(new Event("change", { bubbles: true }))')
-        taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
-        (DOCS / "report.png").write_bytes(base64.b64decode(taken["data"]))
+        script = 'const choice = document.querySelector("[name=title]"); choice.value = "Z-ICL"; '
+        browser.execute_script(script + 'choice.dispatchEvent(new Event("change", { bubbles: true }))')
+        picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
+        (DOCS / "report.png").write_bytes(base64.b64decode(picture["data"]))
     finally:
         browser.quit()
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place:
-        take(write_report(Path(place)), Path(place) / "browser")
+    with tempfile.TemporaryDirectory() as folder:
+        take(write_report(Path(folder)), Path(folder) / "browser")

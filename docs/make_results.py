@@ -1,4 +1,4 @@
-"""Puts the tables of the stored rows into docs/RESULTS.md: ``python docs/make_results.py``. A test compares them."""
+"""Write the tables of the stored rows into docs/RESULTS.md: ``python docs/make_results.py``. A test compares them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
 
 
 def page(text: str) -> str:
-    """The page with its tables made anew; the sentences around them stay."""
+    """Return the page with its tables made anew; the text around them is kept."""
     from zicl.lab.report.build import make_report
 
     before, _, rest = text.partition(BEGIN)

@@ -1,6 +1,6 @@
-"""Tells the stored studies anew and puts figures and findings into docs/STUDIES.md: ``python docs/make_studies.py``.
+"""Write figures and findings of the stored studies into docs/STUDIES.md: ``python docs/make_studies.py``.
 
-Everything comes from the stored rows: no model is loaded.
+Everything is computed from the stored rows; no model is loaded.
 """
 
 from __future__ import annotations
@@ -16,32 +16,34 @@ _PLACE = re.compile(r"(<!-- (?P<name>[a-z-]+): begin -->\n).*?(<!-- (?P=name): e
 
 
 def page(text: str) -> str:
-    """The page with what every study found put in its place; the sentences around stay."""
-    return _PLACE.sub(lambda place: place[1] + _found(place["name"]) + place[3], text)
+    """Return the page with the results of every study between its marks; the text around them stays."""
+    return _PLACE.sub(lambda place: place[1] + _results(place["name"]) + place[3], text)
 
 
-def _found(name: str) -> str:
+def _results(name: str) -> str:
     path = STORED / name / "study.json"
     if not path.is_file():
         return "Not run yet.\n"
-    told = json.loads(path.read_text(encoding="utf-8"))
-    where = f"../benchmarks/results/studies/{name}"
-    figures = [f"![{figure['title']}. {figure['alt']}]({where}/{figure['file']})\n" for figure in told["figures"]]
-    findings = "".join(f"- {line}\n" for line in told["findings"])
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    folder = f"../benchmarks/results/studies/{name}"
+    figures = [f"![{figure['title']}. {figure['alt']}]({folder}/{figure['file']})\n" for figure in summary["figures"]]
+    findings = "".join(f"- {line}\n" for line in summary["findings"])
     return "\n".join([f"**Found here**, with 95 % intervals:\n\n{findings}", *figures])
 
 
-def tell_all() -> None:
-    """Figures and findings of all studies that have rows."""
+def summarize_all() -> None:
+    """Draw the figures and write the findings of all studies that have rows."""
+    from zicl.lab.study.registry import NAMES, STUDIES
     from zicl.lab.study.run import summarize
-    from zicl.lab.study.settings import NAMES, STUDIES, read_settings
+    from zicl.lab.study.settings import read_settings
 
     settings = read_settings(BENCHMARKS / "studies.toml", {})
     for name in NAMES:
         if (STORED / name).is_dir():
-            summarize(STUDIES.get(name), settings.options(STUDIES.get(name)), STORED / name)
+            study = STUDIES.get(name)
+            summarize(study, settings.options(study), STORED / name)
 
 
 if __name__ == "__main__":
-    tell_all()
+    summarize_all()
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A headless Chromium for the tests of pages; one process serves them all, and nothing outside is reachable."""
+"""A headless Chromium for the tests of pages: one process for all tests, which reaches nothing but this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.waiting import WAIT_SECONDS
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -23,7 +25,7 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--no-proxy-server",
-    # Whatever a page or Chromium itself may ask for: only this machine has an address.
+    # Only this machine has an address, whatever a page or Chromium itself may request.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
     "--window-size=1200,900",
 )
@@ -42,19 +44,21 @@ def chromium(tmp_path_factory) -> Iterator[Chrome]:
     for flag in (*_FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.timeouts = {"script": 1000 * WAIT_SECONDS, "pageLoad": 1000 * WAIT_SECONDS}
     with pytest.MonkeyPatch.context() as patch:
         # The driver is the installed one: selenium looks for none and reports nothing.
         patch.setenv("SE_OFFLINE", "true")
         patch.setenv("SE_AVOID_STATS", "true")
         patch.setenv("NO_PROXY", "localhost,127.0.0.1")
         browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+        browser.command_executor.client_config.timeout = WAIT_SECONDS
         yield browser
         browser.quit()
 
 
 @pytest.fixture
 def browser(chromium) -> Iterator[Chrome]:
-    """The browser on an empty page, with nothing logged; a test may size it or make it dark."""
+    """The browser on an empty page with empty logs; size and colours that a test sets are reset."""
     chromium.get("about:blank")
     console_errors(chromium)
     requests(chromium)
@@ -64,11 +68,11 @@ def browser(chromium) -> Iterator[Chrome]:
 
 
 def console_errors(browser: Chrome) -> list[str]:
-    """What the console has complained about since the last call."""
+    """Return the errors and warnings of the console since the last call."""
     return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
 def requests(browser: Chrome) -> list[str]:
-    """The addresses asked for since the last call, the pages themselves included."""
+    """Return the addresses requested since the last call, those of the pages included."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     return [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]

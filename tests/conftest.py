@@ -22,7 +22,8 @@ pytest_plugins = ("tests.browser", "tests.program")
 
 settings.register_profile("zicl", deadline=None, max_examples=40)
 settings.load_profile("zicl")
-torch.set_num_threads(2)
+# One thread: with two, small operations take fifty times as long while another process uses a core.
+torch.set_num_threads(1)
 
 # Written for this project: a pile of raw text about films, food and trains, in paragraphs.
 DOCUMENTS = [
@@ -37,6 +38,12 @@ DOCUMENTS = [
     "She sang as if nobody listened. The whole room held its breath. Even the barman stopped pouring.",
     "The ending felt rushed and cheap. All the clues led nowhere. The director must have run out of film.",
 ]
+
+
+@pytest.fixture(autouse=True)
+def _threads(request):
+    """Use both cores for the real models, whose operations are large."""
+    torch.set_num_threads(2 if request.node.get_closest_marker("real") else 1)
 
 
 class BagEncoder:

@@ -294,7 +294,7 @@ def test_an_explanation_shows_everything(clf):
 def test_an_explanation_lists_the_nearest_first_however_they_stand(index, lm, order):
     explanation = classifier(index, lm, retrieval=Retrieval(k=4, order=order)).fit().explain("The soup was cold.")
     text = str(explanation)
-    assert "nearest first below" in text
+    assert "nearest first:" in text
     listed = sorted(explanation.demonstrations, key=lambda demo: text.index(demo.sentence.text[:25]))
     similarities = [demo.similarity for demo in listed]
     assert similarities == sorted(similarities, reverse=True)

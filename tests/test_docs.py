@@ -159,7 +159,7 @@ def test_pages_with_results_are_those_of_the_stored_rows(name, monkeypatch):
 
 
 def test_every_study_has_its_place():
-    from zicl.lab.study.settings import NAMES
+    from zicl.lab.study.registry import NAMES
 
     text = (ROOT / "docs/STUDIES.md").read_text(encoding="utf-8")
     assert all(f"<!-- {name}: begin -->" in text for name in NAMES)

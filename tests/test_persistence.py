@@ -90,10 +90,10 @@ def test_an_index_that_is_searched_in_another_way_is_noticed(saved, tmp_path):
     _, path = saved
     place = tmp_path / "raw.zicl"
     assert zicl.load(path, offline=True).index_.manifest["kind"] == "flat"
-    build_index(Corpus.open(place), BagEncoder(), kind="hnsw")
-    with pytest.raises(CorpusError, match="flat then, hnsw now"):
+    build_index(Corpus.open(place), BagEncoder(), kind="ivf-sq8")
+    with pytest.raises(CorpusError, match="flat then, ivf-sq8 now"):
         zicl.load(path, offline=True)
-    assert load(path).index_.manifest["kind"] == "hnsw"
+    assert load(path).index_.manifest["kind"] == "ivf-sq8"
 
 
 def test_an_index_that_was_tuned_again_is_noticed_and_used_where_it_is_named(saved, tmp_path):

@@ -1,7 +1,9 @@
 """What is public, and that asking for help costs nothing."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,17 +13,26 @@ import zicl
 from zicl import exceptions
 from zicl._util.random import rng, stable_hash
 
+ROOT = Path(__file__).parent.parent
+
 
 def test_public_names():
     assert sorted(zicl.__all__) == [
-        "Calibration", "Corpus", "Explanation", "Label", "Labelling", "Labels", "PromptSettings", "Retrieval",
-        "Scoring", "ZICLClassifier",
-        "ZICLError", "__version__", "build_corpus", "build_index", "load",
+        "Calibration", "CandidateFilter", "Corpus", "DistilledClassifier", "Explanation", "Index", "Label", "Labelling",
+        "Labels", "LanguageModel", "Pair", "Prediction", "PromptSettings", "Query", "RemoteSettings", "Retrieval",
+        "Retrieved", "Retriever", "Scoring", "ZICLClassifier", "ZICLError", "__version__", "build_corpus",
+        "build_index", "distill", "find_sources", "load", "load_encoder", "load_lm", "suggest",
     ]  # fmt: skip
     for name in zicl.__all__:
         assert getattr(zicl, name) is not None
     with pytest.raises(AttributeError):
         _ = zicl.nothing
+
+
+def test_docs_import_public_names_only():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    imports = [line for page in pages for line in re.findall(r"^from zicl\.\S* import .*", page.read_text(), re.M)]
+    assert imports == []
 
 
 def test_the_exception_tree_is_documented():

@@ -36,7 +36,7 @@ from zicl.persistence import ClassifierState, find_corpus, find_lm, read_folder,
 from zicl.prompt.labels import Labels
 from zicl.retrieve.clusters import Clusters, fit_clusters
 from zicl.retrieve.concat import ConcatIndex
-from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, embedding, load_encoder
+from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder, text_embedder
 from zicl.retrieve.from_texts import index_texts
 from zicl.retrieve.index import Index, Searchable
 from zicl.retrieve.strategies.base import RETRIEVERS
@@ -230,7 +230,7 @@ class ZICLClassifier(TextClassifier):
         share, clusters = settings.retrieval.share, None
         if index is not None and share > 1:
             if fitted is not None:
-                clusters = Clusters.around(fitted.cluster_texts, index.embed)
+                clusters = Clusters.from_texts(fitted.cluster_texts, index.embed)
             elif texts is not None:
                 clusters = fit_clusters(texts, index.embed, share, int(self.seed))
         ensemble = build_ensemble(
@@ -252,7 +252,7 @@ class ZICLClassifier(TextClassifier):
         if index is not None:
             return EncoderExpert(index.embed, index.encoder.identity)
         encoder = load_encoder(DEFAULT_ENCODER, offline=self.offline)
-        return EncoderExpert(embedding(encoder), encoder.identity)
+        return EncoderExpert(text_embedder(encoder), encoder.identity)
 
     def _set_fitted(self, settings: Settings, ensemble: Ensemble, fitted: Fitted) -> ZICLClassifier:
         self.ensemble_, self.pipeline_, self.fitted_ = ensemble, ensemble.main, fitted

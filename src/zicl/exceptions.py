@@ -1,11 +1,12 @@
-"""Every error zicl raises on purpose, as one tree.
+"""All errors that zicl raises on purpose, as one tree.
 
     ZICLError
     ├── UsageError              something the caller gave is wrong (exit code 2)
-    │   ├── UnknownNameError    no such retriever, template, model …
+    │   ├── UnknownNameError    no retriever, template, model … with this name
     │   ├── ConfigError         an impossible or contradictory setting
-    │   ├── LabelError          labels that cannot be told apart, or too few
-    │   ├── SynonymError        no synonym good enough for one or more labels
+    │   ├── LabelError          labels that cannot be distinguished, or too few
+    │   ├── SynonymError        no good enough synonym for one or more labels
+    │   ├── MissingExtraError   a feature whose optional packages are not installed
     │   └── TextError           empty text, NUL bytes, broken encoding, missing columns
     ├── CorpusError             a corpus folder cannot be used
     │   ├── CorpusMissingError
@@ -13,20 +14,20 @@
     │   ├── CorpusDamagedError
     │   ├── EmptyCorpusError
     │   └── IndexMissingError
-    ├── EncoderMismatchError    queried with another encoder than the one it was indexed with
-    ├── RetrievalError          fewer demonstrations than asked for
+    ├── EncoderMismatchError    the index was built with another encoder than the one in use
+    ├── RetrievalError          fewer demonstrations than requested
     ├── PromptError             a prompt that cannot be built
     │   └── TokenizationError   the tokens do not decode to the text
     ├── ModelError              a language model or encoder that cannot be used
     │   ├── ModelNotFoundError
-    │   ├── OfflineError        the network would be needed, and was ruled out
-    │   ├── DownloadError       fetching failed or the hash is wrong (may be retried)
-    │   ├── LicenceError        a licence that has to be accepted first
-    │   ├── HeadsError          a model whose attention heads cannot be reached
+    │   ├── OfflineError        the network is needed, but not allowed
+    │   ├── DownloadError       a download failed or has the wrong hash (may be retried)
+    │   ├── LicenceError        a licence has to be accepted first
+    │   ├── HeadsError          a model whose attention heads are not accessible
     │   ├── ServerError         an inference server that fails, or cannot give log-likelihoods
-    │   └── BudgetError         the most that may be spent is reached; what was answered is kept
-    ├── ClusterError            a Ray cluster that is not reached, or loses its workers
-    └── StorageError            full disk, read-only folder, a target that exists
+    │   └── BudgetError         the spending limit is reached; answers received so far are kept
+    ├── ClusterError            a Ray cluster that cannot be reached, or loses its workers
+    └── StorageError            full disk, read-only folder, a target that exists already
 
 The message says what was wrong and what was expected; ``hint`` says what to do.
 """
@@ -35,7 +36,7 @@ from __future__ import annotations
 
 
 class ZICLError(Exception):
-    r"""Base of all errors raised by zicl.
+    r"""Base class of all errors raised by zicl.
 
     >>> str(ZICLError("no such file", hint="check the path"))
     'no such file\n  → check the path'
@@ -60,7 +61,7 @@ class UsageError(ZICLError, ValueError):
 
 
 class UnknownNameError(UsageError):
-    """A name that stands for nothing; the message offers the nearest ones."""
+    """An unknown name; the hint suggests the closest known one."""
 
 
 class ConfigError(UsageError):
@@ -68,11 +69,15 @@ class ConfigError(UsageError):
 
 
 class LabelError(UsageError):
-    """Labels that cannot be told apart, or too few of them."""
+    """Labels that cannot be distinguished, or too few of them."""
 
 
 class SynonymError(UsageError):
-    """No synonym is good enough for one or more labels."""
+    """No good enough synonym exists for one or more labels."""
+
+
+class MissingExtraError(UsageError):
+    """A feature whose optional packages are not installed; the hint names the pip command."""
 
 
 class TextError(UsageError):
@@ -84,19 +89,19 @@ class CorpusError(ZICLError):
 
 
 class CorpusMissingError(CorpusError):
-    """There is no corpus where one was expected."""
+    """No corpus exists at this path."""
 
 
 class CorpusVersionError(CorpusError):
-    """The folder was written by another version of the format."""
+    """The folder has another version of the format."""
 
 
 class CorpusDamagedError(CorpusError):
-    """A file of the folder is missing or its hash differs."""
+    """A file of the folder is missing or was changed."""
 
 
 class EmptyCorpusError(CorpusError):
-    """No sentence was found."""
+    """A corpus without any sentence."""
 
 
 class IndexMissingError(CorpusError):
@@ -104,11 +109,11 @@ class IndexMissingError(CorpusError):
 
 
 class EncoderMismatchError(ZICLError):
-    """The vectors were made with another encoder."""
+    """The index was built with another encoder than the one in use."""
 
 
 class RetrievalError(ZICLError):
-    """Fewer demonstrations than asked for."""
+    """Fewer demonstrations than requested."""
 
 
 class PromptError(ZICLError):
@@ -124,29 +129,32 @@ class ModelError(ZICLError):
 
 
 class ModelNotFoundError(ModelError):
-    """No model under that name, folder or id."""
+    """No model has this name, folder or id."""
 
 
 class OfflineError(ModelError):
-    """The network would be needed, and was ruled out."""
+    """The network is needed, but not allowed."""
 
 
 class DownloadError(ModelError):
-    """Fetching failed, or what came is not what was expected."""
+    """A download failed or has the wrong hash."""
 
     retry = True
 
 
 class LicenceError(ModelError):
-    """A licence that has to be accepted first."""
+    """A licence has to be accepted first."""
 
 
 class HeadsError(ModelError):
-    """A model whose attention heads cannot be reached."""
+    """A model whose attention heads are not accessible."""
 
 
 class ServerError(ModelError):
-    """An inference server fails, or cannot give log-likelihoods; ``status`` is HTTP's, where it was ``reached``."""
+    """An inference server that fails, or cannot give log-likelihoods.
+
+    ``status`` is its HTTP status, if the server was ``reached``.
+    """
 
     def __init__(
         self, message: str, *, hint: str | None = None, status: int | None = None, reached: bool = True
@@ -156,19 +164,19 @@ class ServerError(ModelError):
 
 
 class BudgetError(ModelError):
-    """The most that may be spent is reached; what was answered is kept."""
+    """The spending limit is reached; answers received so far are kept."""
 
 
 class ClusterError(ZICLError):
-    """A Ray cluster that is not reached, or loses its workers."""
+    """A Ray cluster that cannot be reached, or loses its workers."""
 
 
 class StorageError(ZICLError):
-    """Writing failed: full disk, read-only folder, or a target that exists."""
+    """Writing failed: full disk, read-only folder, or a target that exists already."""
 
 
 def first_line(error: BaseException) -> str:
-    r"""What another library's error says first, for a message of ours; its kind where it says nothing.
+    r"""Return the first line of another library's error message, or its class name if the message is empty.
 
     >>> first_line(OSError("no such file\nat all")), first_line(KeyError())
     ('no such file', 'KeyError')

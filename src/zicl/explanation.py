@@ -1,4 +1,4 @@
-"""An explanation that prints well in a terminal and in a notebook."""
+"""Explain a prediction, in a form that prints well in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from zicl.score.results import Demonstration, LabelScore, Prediction, nearest_fi
 class Explanation:
     """Why a text got its label: its demonstrations, its prompt, and the score of every label."""
 
-    result: Prediction
+    prediction: Prediction
 
     @property
     def label(self) -> str:
         """The predicted label."""
-        return self.result.label
+        return self.prediction.label
 
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """The pseudo-demonstrations, farthest first, as in the prompt."""
-        return self.result.prepared.demos
+        return self.prediction.prepared.demos
 
     @property
     def prompt(self) -> str:
         """The prompt's text for the predicted label."""
-        best = [score.label for score in self.result.scores].index(self.label)
-        return self.result.prepared.prompt.text(best)
+        best = [score.label for score in self.prediction.scores].index(self.label)
+        return self.prediction.prepared.prompt.text(best)
 
     @property
     def scores(self) -> tuple[LabelScore, ...]:
         """The score of every label."""
-        return self.result.scores
+        return self.prediction.scores
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        prompt, (text, *second) = self.result.prepared.prompt, text_parts(self.result.text)
+        """Return plain values, for JSON."""
+        prompt, (text, *second) = self.prediction.prepared.prompt, text_parts(self.prediction.text)
         return {
             "text": text,
             **({"pair": second[0]} if second else {}),
             "label": self.label,
-            "probabilities": self.result.probabilities,
+            "probabilities": self.prediction.probabilities,
             "scores": {
                 s.label: {"log_likelihood": s.log_likelihood, "tokens": s.tokens, "value": s.value} for s in self.scores
             },
-            "terms": {name: list(values) for name, values in self.result.terms.items()},
-            "probes": [list(row) for row in self.result.probes],
-            "demonstrations": [_demo_dict(demo) for demo in self.demonstrations],
+            "terms": {name: list(values) for name, values in self.prediction.terms.items()},
+            "probes": [list(row) for row in self.prediction.probes],
+            "demonstrations": [_demonstration_dict(demo) for demo in self.demonstrations],
             "prompt": {
                 "prefix": prompt.prefix.text,
                 "stem": prompt.stem.text,
@@ -76,38 +76,38 @@ class Explanation:
         from rich.table import Table
         from rich.text import Text
 
-        yield Text.from_markup(f"[bold]{escape(str(self.result.text))}[/]")
+        yield Text.from_markup(f"[bold]{escape(str(self.prediction.text))}[/]")
         scores = Table("label", "probability", "log-likelihood", "tokens", box=None, header_style="dim")
         for score in sorted(self.scores, key=lambda s: -s.value):
-            share = self.result.probabilities[score.label]
+            probability = self.prediction.probabilities[score.label]
             style = "bold" if score.label == self.label else ""
-            bar = f"{share:6.1%} {'█' * round(20 * share)}"
+            bar = f"{probability:6.1%} {'█' * round(20 * probability)}"
             scores.add_row(escape(score.label), bar, f"{score.log_likelihood:.2f}", str(score.tokens), style=style)
         yield scores
         yield Text(self._notes(), style="dim")
         if self.demonstrations:
             demos = Table.grid(padding=(0, 2))
             for number, demo in enumerate(nearest_first(self.demonstrations), start=1):
-                style = "" if demo.kept else "dim strike"
                 demos.add_row(
                     Text(f"{number:>2}"),
                     Text(demo.words, style="bold"),
                     Text(str(demo.sentence.text)),
-                    style=style,
+                    style="" if demo.kept else "dim strike",
                 )
                 demos.add_row("", "", Text(_origin(demo), style="dim"))
             yield demos
-        yield Text("the end of the prompt, [scored] part by part:", style="dim")
-        prompt = self.result.prepared.prompt
+        yield Text("the end of the prompt for each label, [scored] part in brackets:", style="dim")
+        prompt = self.prediction.prepared.prompt
         for branch in prompt.branches[: len(self.scores)]:
             yield Text(f"{(prompt.stem.text + branch.given.text).strip()}[{branch.scored.text}]")
 
     def _notes(self) -> str:
-        prompt = self.result.prepared.prompt
-        near = all(demo.similarity is not None for demo in self.demonstrations)
-        order = "nearest first" if near else "in its order"
-        shown = f"{prompt.kept} demonstrations in the prompt, {order} below"
-        notes = [shown if self.demonstrations else "no demonstrations"]
+        prompt = self.prediction.prepared.prompt
+        retrieved = all(demo.similarity is not None for demo in self.demonstrations)
+        order = "nearest first" if retrieved else "in the prompt's order"
+        notes = [
+            f"{prompt.kept} demonstrations in the prompt, {order}:" if self.demonstrations else "no demonstrations"
+        ]
         if prompt.dropped:
             notes.append(f"{prompt.dropped} farthest dropped to fit the token limit")
         if prompt.demos_cut:
@@ -118,7 +118,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(s.label)}</td><td>{self.result.probabilities[s.label]:.1%}</td>"
+            f"<tr><td>{html.escape(s.label)}</td><td>{self.prediction.probabilities[s.label]:.1%}</td>"
             f"<td>{s.log_likelihood:.2f}</td><td>{s.tokens}</td></tr>"
             for s in sorted(self.scores, key=lambda s: -s.value)
         )
@@ -128,27 +128,27 @@ class Explanation:
             for d in nearest_first(self.demonstrations)
         )
         return (
-            f"<p><b>{html.escape(str(self.result.text))}</b> → <b>{html.escape(self.label)}</b><br>"
+            f"<p><b>{html.escape(str(self.prediction.text))}</b> → <b>{html.escape(self.label)}</b><br>"
             f"{html.escape(self._notes())}</p>"
             f"<table><tr><th>label</th><th>probability</th><th>log-likelihood</th><th>tokens</th></tr>{rows}</table>"
-            "<table><tr><th>pseudo-demonstration</th><th>shown as</th><th>found</th><th></th></tr>"
+            "<table><tr><th>pseudo-demonstration</th><th>label words</th><th>retrieved</th><th></th></tr>"
             f"{demos}</table><pre>{html.escape(self.prompt)}</pre>"
         )
 
 
 def _origin(demo: Demonstration) -> str:
-    """How a demonstration was found, in words."""
+    """Say how a demonstration was retrieved."""
     place = f"{demo.sentence.source} ({demo.sentence.domain}) #{demo.sentence.row}"
     if demo.nearest is None:
         return f"drawn at random, {place}"
     if demo.nearest == demo.sentence:
         return f"similarity {demo.similarity:.3f}, {place}"
     adjacent = abs(demo.nearest.row - demo.sentence.row) == 1 and demo.nearest.document == demo.sentence.document
-    relation = "beside" if adjacent else "of the domain of"
+    relation = "next to" if adjacent else "in the domain of"
     return f"{place}, {relation} #{demo.nearest.row}, similarity {demo.similarity:.3f}: {demo.nearest.text}"
 
 
-def _demo_dict(demo: Demonstration) -> dict[str, Any]:
+def _demonstration_dict(demo: Demonstration) -> dict[str, Any]:
     return {
         "row": demo.sentence.row,
         "text": demo.sentence.text,

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from zicl._util.files import check_replaceable, move_in, read_json, storage_errors, write_json, write_text
+from zicl._util.files import check_replaceable, read_json, replace_folder, storage_errors, write_json, write_text
 from zicl._util.process import __version__
 from zicl.config import GROUPS, FrozenSettings, Settings, parse_group
 from zicl.exceptions import (
@@ -137,7 +137,7 @@ def write_folder(
             if add is not None:
                 add(complete)
             write_json(complete / CLASSIFIER, content)
-            move_in(complete, folder)
+            replace_folder(complete, folder)
     return folder
 
 

@@ -18,7 +18,7 @@ def test_classify_texts(run, options):
     assert "The soup was cold." in out
     assert "2 rows to label" in err
     assert "great as good" in err
-    assert "shares: terrible" in err
+    assert "label frequencies: terrible" in err
 
 
 def test_data_goes_to_standard_output_and_all_else_to_standard_error(run, options):
@@ -119,11 +119,6 @@ def test_rows_of_another_column_or_text_are_not_mixed(run, options, tmp_path):
     assert code == 2
     assert "the row '2' has another text than when it was labelled" in err
     source.write_text("id,title,body\n1,A dull film.,A bold film.\n2,Snow fell.,It rained.\n3,A new film.,-\n")
-    # As a file is that was begun before columns were noted.
-    note = tmp_path / ".out.csv.zicl.json"
-    told = json.loads(note.read_text())
-    del told["settings"]["columns"]
-    note.write_text(json.dumps(told))
     code, _, err = run("classify", "-f", source, "--text-column", "title", "-o", target, *options)
     assert code == 0, err
     assert "2 rows are in" in err
@@ -145,7 +140,7 @@ def test_saving_and_using_a_classifier(run, options, tmp_path):
 def test_bad_files_are_named(run, options, tmp_path):
     path = tmp_path / "rows.csv"
     for text, message in [
-        ("id,text\n1,fine\n1,again\n", "stands there twice"),
+        ("id,text\n1,fine\n1,again\n", "occurs twice"),
         ("id,text\n1,fine\n2,\n", "row 2 below the header, column 'text', is empty"),
         ("id,body\n1,fine\n", "there is no column 'text'"),
         ("id,text\n", "holds no rows"),
@@ -162,12 +157,21 @@ def test_bad_files_are_named(run, options, tmp_path):
 
 def test_calibration_and_shares_are_fitted_on_the_file_and_told(run, options, tmp_path):
     file = ["--file", table(tmp_path, "csv", 12), *COLUMNS]
-    more = ["--calibrate", "batch", "--share", 4, "--inference", "both", "--save", tmp_path / "c.zicl-clf"]
+    more = [
+        "--calibrate",
+        "batch",
+        "--set",
+        "retrieval.share=4",
+        "--inference",
+        "both",
+        "--save",
+        tmp_path / "c.zicl-clf",
+    ]
     code, _, err = run("classify", *options, *more, *file, "-o", tmp_path / "out.csv")
     assert code == 0, err
-    assert "any text gets (channel):" in err
-    assert "any text gets (direct):" in err
-    assert "sets of demonstrations, fitted on" in err
+    assert "label priors (channel), from" in err
+    assert "label priors (direct), from" in err
+    assert "demonstration sets, from" in err
     before = (tmp_path / "out.csv").read_text()
     code, _, err = run(
         "classify",
@@ -198,7 +202,7 @@ def test_rows_for_a_person_have_no_label_and_nothing_is_lost(run, options, tmp_p
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (["--calibrate", "bach"], "method: Input should be"),
+        (["--calibrate", "bach"], "method: it is not"),
         (["--set", "calibration.draws=0"], "draws"),
         (["--set", "calibration.priors={great"], "not JSON"),
         (["--calibrate", "batch"], "--fit FILE"),
@@ -276,7 +280,7 @@ def test_given_priors_are_said_to_be_given(run, options):
     priors = 'calibration.priors={"great": 0.8, "terrible": 0.2}'
     code, _, err = run("classify", "The soup was cold.", "--calibrate", "batch", "--set", priors, *options)
     assert code == 0, err
-    assert "taken off every score, as given" in err
+    assert "label priors (channel), as given" in err
 
 
 @pytest.mark.parametrize(
@@ -288,10 +292,16 @@ def test_given_priors_are_said_to_be_given(run, options):
         ),
         (["--calibrate", "pmi", "--set", "calibration.draws=8"], "draws belongs to the method 'domain'"),
         (["--fit", "texts.csv"], "--fit texts.csv: nothing is fitted on texts with these options"),
-        (["--method", "no-demos", "--retrieval", "nearest"], "no demonstrations are shown, and retrieval.method was"),
+        (
+            ["--method", "no-demos", "--set", "retrieval.method=nearest"],
+            "no demonstrations are shown, and retrieval.method was",
+        ),
         (["--method", "no-demos", "--set", "labelling.balanced=true"], "and labelling.balanced was set"),
         (["--lm", "http://127.0.0.1:1/v1#m", "--set", "scoring.dtype=bfloat16"], "--set scoring.dtype is for a model"),
-        (["--lm", "http://127.0.0.1:1/v1#m", "--dtype", "bfloat16"], "--dtype is for a model that is loaded here"),
+        (
+            ["--lm", "http://127.0.0.1:1/v1#m", "--set", "scoring.dtype=bfloat16"],
+            "--set scoring.dtype is for a model that is loaded here",
+        ),
     ],
 )
 def test_options_that_would_change_nothing_are_refused(run, options, given, message):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.lab.evaluate.conftest import write_task
+from zicl.lab.evaluate.store import is_results
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_shards_and_merge(run, given, tmp_path):
     ("options", "message"),
     [
         (["--methods", "z-ickl"], "did you mean 'z-icl'?"),
-        (["--inference", "chanel"], "--inference: Input should be "),
+        (["--inference", "chanel"], "--inference: it is not "),
         (["--templates", "tasks"], "--templates: "),
         (["--k", "0"], "--k: "),
         (["--seeds", "x"], "expected whole numbers"),
@@ -168,4 +169,20 @@ def test_a_model_without_a_chat_template_is_refused_for_instructions(run, given,
     code, _, err = run("evaluate", *given, "--methods", "instruction", "-o", tmp_path / "r")
     assert code == 2
     assert "no chat template" in err
-    assert not (tmp_path / "r" / "rows").exists()
+    assert not is_results(tmp_path / "r")
+
+
+def test_a_finished_run_loads_no_model(run, corpus, lm_folder, tmp_path, monkeypatch):
+    tasks = write_task(tmp_path)
+    given = ["--task-file", tasks, "--tasks", "Days", "--corpus", corpus, "--lm", lm_folder, "--k", 3, "--offline"]
+    chosen = [*given, "--methods", "z-icl,no-demos", "--inference", "direct", "--examples", 3, "-o", tmp_path / "r"]
+    code, _, err = run("evaluate", *chosen, "--seeds", 13)
+    assert code == 0, err
+    monkeypatch.setattr("zicl.lm.load.load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
+    code, _, err = run("evaluate", *chosen, "--seeds", 13)
+    assert code == 0, err
+    assert "0 rows computed" in err
+    with pytest.raises(pytest.fail.Exception, match="a model was loaded"):
+        run("evaluate", *chosen, "--seeds", "13,21")
+    with pytest.raises(pytest.fail.Exception, match="a model was loaded"):
+        run("evaluate", *chosen, "--seeds", 13, "--set", "scoring.dtype=bfloat16")

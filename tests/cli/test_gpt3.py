@@ -44,7 +44,7 @@ def test_it_is_planned_against_a_server(run, server, corpus, tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(json.dumps(row) + "\n" for row in chosen))
     given = ["--data-dir", tmp_path / "data", "--corpus", corpus, "--lm", server.spec, "--k", 2, "--offline"]
-    bought = ["--price-in", 2, "--price-out", 2, "--max-cost", 150, "--requests", 16]
+    bought = ["--server", "price_in=2,price_out=2,max_cost=150", "--server", "requests=16"]
     code, out, err = run("evaluate", EXPERIMENT, *given, *bought, "--dry-run", "--json", "-o", tmp_path / "out")
     assert code == 0, err
     plan = json.loads(out)

@@ -33,7 +33,7 @@ def test_a_study_runs_resumes_and_says_what_it_found(run, given, tmp_path, monke
     assert code == 0, err
     (ran,) = json.loads(out)
     assert (ran["computed"], ran["kept"], ran["complete"]) == (0, 24, True)
-    assert len(ran["told"]["findings"]) == 2
+    assert len(ran["summary"]["findings"]) == 2
     code, _, err = run("study", "format", *given, "--k", 2)
     assert code == 2
     assert "another configuration" in err
@@ -64,10 +64,10 @@ def test_finding_heads_draws_their_map(run, given, tmp_path, monkeypatch):
 
 def test_a_model_without_reachable_heads_runs_the_other_studies(run, given, tmp_path, monkeypatch):
     """Of several studies the one of heads is left out, which is said; alone it is an error."""
-    from zicl.lab.study.settings import STUDIES
+    from zicl.lab.study.registry import STUDIES
 
     monkeypatch.setattr("zicl.lab.study.figures.save_figure", lambda _, path: path.touch() or path)
-    monkeypatch.setattr("zicl.lab.study.settings.get_studies", lambda _: [STUDIES.get("heads"), STUDIES.get("format")])
+    monkeypatch.setattr("zicl.lab.study.registry.get_studies", lambda _: [STUDIES.get("heads"), STUDIES.get("format")])
     monkeypatch.setattr("zicl.lm.heads.FAMILIES", {})
     for more in ["--dry-run"], []:
         code, out, err = run("study", "reproduce", *given, *more, "--json")
@@ -76,7 +76,7 @@ def test_a_model_without_reachable_heads_runs_the_other_studies(run, given, tmp_
         assert "heads is left out: " in err
         assert "whose attention heads are not known" in err
     assert not (tmp_path / "studies" / "heads").exists()
-    monkeypatch.setattr("zicl.lab.study.settings.get_studies", lambda name: [STUDIES.get(name)])
+    monkeypatch.setattr("zicl.lab.study.registry.get_studies", lambda name: [STUDIES.get(name)])
     code, _, err = run("study", "heads", *given)
     assert code == 1
     assert "whose attention heads are not known" in err

@@ -1,4 +1,4 @@
-"""A real Ray cluster of two nodes on this machine, text and a task to give it, and the program as a process."""
+"""A real Ray cluster of two nodes on this machine, raw text and a task for it, and the program as a process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from tests.lab.evaluate.conftest import write_task
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-# Ray's nodes then speak to each other over loopback alone.
+# Ray's nodes then use loopback only.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed: make test-cluster")
 
@@ -40,7 +40,7 @@ _WHERE = ("by the harbour", "near the mill", "at the station", "behind the hall"
 
 
 def sentences(count: int) -> Iterator[str]:
-    """Sentences written for this project, no two alike."""
+    """Yield distinct sentences written for this project."""
     parts = itertools.product(_WHO, _DID, _WHAT, _WHEN, _WHERE)
     for who, did, what, when, where in itertools.islice(parts, count):
         yield f"{who} {did} {what} {when} {where}."
@@ -48,10 +48,10 @@ def sentences(count: int) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def raw(tmp_path_factory) -> Path:
-    """A folder of two domains, some seven sentences to a document."""
+    """Write a folder of two domains, seven sentences per document."""
     folder = tmp_path_factory.mktemp("raw")
-    found = list(sentences(SENTENCES))
-    for name, part in (("harbour", found[: SENTENCES // 2]), ("mill", found[SENTENCES // 2 :])):
+    written = list(sentences(SENTENCES))
+    for name, part in (("harbour", written[: SENTENCES // 2]), ("mill", written[SENTENCES // 2 :])):
         documents = [" ".join(part[start : start + 7]) for start in range(0, len(part), 7)]
         lines = "".join(json.dumps({"text": document}) + "\n" for document in documents)
         (folder / f"{name}.jsonl").write_text(lines)
@@ -60,24 +60,24 @@ def raw(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def task(tmp_path_factory) -> Path:
-    """The file of a task with forty examples."""
+    """Write a task with forty examples."""
     return write_task(tmp_path_factory.mktemp("task"), test=40)
 
 
 @pytest.fixture
 def cluster() -> Iterator[cluster_utils.Cluster]:
-    """Two nodes of two cores each; each core does the work of one thread."""
+    """Start two nodes with two cores each."""
     node = {"num_cpus": 2, "object_store_memory": 256 << 20}
-    made = cluster_utils.Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    made.second = made.add_node(**node)
-    made.wait_for_nodes()
-    yield made
-    made.shutdown()
+    started_cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    started_cluster.second = started_cluster.add_node(**node)
+    started_cluster.wait_for_nodes()
+    yield started_cluster
+    started_cluster.shutdown()
 
 
 @contextmanager
 def started(*arguments: object, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The program in a process of its own, with one thread."""
+    """Start the program as a process with one thread."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-m", "zicl", *map(str, arguments)]
     with log.open("ab") as stream, subprocess.Popen(command, stdout=stream, stderr=stream, env=environment) as process:
@@ -88,7 +88,7 @@ def started(*arguments: object, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def zicl(*arguments: object, log: Path, limit: float = 900) -> None:
-    """Run the program to its end, which has to be a good one."""
+    """Run the program, and check that it succeeds."""
     with started(*arguments, log=log) as process:
         code = process.wait(limit)
     assert code == 0, log.read_text()[-3000:]
@@ -96,7 +96,7 @@ def zicl(*arguments: object, log: Path, limit: float = 900) -> None:
 
 @contextmanager
 def once(reached: Callable[[], bool], do: Callable[[], object]) -> Iterator[list[str]]:
-    """Do something as soon as a point is reached, beside what runs; says whether it was done."""
+    """Call ``do`` in the background as soon as ``reached()``; the yielded list says whether it was called."""
     ended, done = threading.Event(), []
 
     def watch() -> None:
@@ -117,10 +117,10 @@ def once(reached: Callable[[], bool], do: Callable[[], object]) -> Iterator[list
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The content of all files of a folder but locks and times."""
-    left_out = (".lock", "time.json", "build.key")
+    """Return the content of all files of a folder except locks and times."""
+    excluded = (".lock", "time.json", "build.key")
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.endswith(left_out)
+        if path.is_file() and not path.name.endswith(excluded)
     }

@@ -1,4 +1,4 @@
-"""Texts labelled on a cluster get the answers of one machine, in the same order."""
+"""Texts classified on a cluster get the labels of one machine, in the same order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_labels_are_the_same(raw, texts, cluster, tmp_path):
     corpus, log = tmp_path / "raw.zicl", tmp_path / "log"
     zicl("corpus", "build", raw, "-o", corpus, "--max-paragraphs", 100, "--offline", log=log)
     command = ("classify", "-f", texts, "-c", corpus, "-l", "terrible,great", "--k", 4, "--calibrate", "batch")
-    zicl(*command, "--offline", "-o", tmp_path / "alone.csv", log=log)
-    options = ("--on", cluster.address, "--workers", 2, "--threads", 1, "--offline")
-    zicl(*command, *options, "-o", tmp_path / "spread.csv", log=log)
-    assert (tmp_path / "spread.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
+    zicl(*command, "--offline", "-o", tmp_path / "local.csv", log=log)
+    on = f"{cluster.address},workers=2,threads=1"
+    zicl(*command, "--on", on, "--offline", "-o", tmp_path / "cluster.csv", log=log)
+    assert (tmp_path / "cluster.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()

@@ -1,11 +1,11 @@
-"""Text split on a cluster stays in its order."""
+"""Text split on a cluster keeps its order."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.cluster.conftest import sentences
-from zicl.apps.cluster.connect import decisive
+from zicl.apps.cluster.worker import local_versions
 from zicl.corpus.splitter import get_splitter, split_locally
 from zicl.exceptions import ClusterError
 
@@ -23,24 +23,25 @@ def test_many_tasks_of_unequal_size(cluster):
         size = 60 if number % 50 == 0 else 2 + number % 5
         texts.append(" ".join(some[taken : taken + size]))
         taken = (taken + size) % 5000
-    with connect(cluster.address, workers=2, threads=1) as found:
-        split = split_on(found, "sentencex", characters=1500)
+    with connect(cluster.address, workers=2, threads=1) as connected:
+        split = split_on(connected, "sentencex", characters=1500)
         assert list(split(texts)) == list(split_locally(get_splitter("sentencex"))(texts))
 
 
-def test_an_error_of_a_task_is_told_as_our_own(cluster, monkeypatch):
+def test_an_error_of_a_task_is_unwrapped(cluster, monkeypatch):
     from zicl.apps.cluster import ray_data as module
-    from zicl.apps.cluster.connect import WorkerSetup, connect
+    from zicl.apps.cluster.connect import connect
+    from zicl.apps.cluster.worker import WorkerSetup
 
-    def elsewhere(threads, offline):
-        return WorkerSetup(threads, offline, {**decisive(), "torch": "1.0"})
+    def other_versions(threads, offline):
+        return WorkerSetup(threads, offline, {**local_versions(), "torch": "1.0"})
 
-    monkeypatch.setattr(module, "Conditions", elsewhere)
-    with connect(cluster.address, workers=2, threads=1) as found:
-        split = module.split_on(found, "sentencex", characters=10)
-        with pytest.raises(ClusterError, match=r"torch 1\.0") as told:
+    monkeypatch.setattr(module, "WorkerSetup", other_versions)
+    with connect(cluster.address, workers=2, threads=1) as connected:
+        split = module.split_on(connected, "sentencex", characters=10)
+        with pytest.raises(ClusterError, match=r"torch 1\.0") as error:
             list(split(["The lamp was off.", "Nobody came.", "It rained."]))
-    assert "Traceback" not in str(told.value)
+    assert "Traceback" not in str(error.value)
 
 
 def test_a_cluster_of_this_machine_alone_listens_on_loopback_only(monkeypatch):

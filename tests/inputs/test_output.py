@@ -1,13 +1,12 @@
-"""Outputs that grow: what is there stays, what others wrote into them is neither cut nor taken for ours."""
+"""Output files: resumed after the last complete chunk, and never changed after others wrote to them."""
 
 import csv
 import io
-import json
 
 import pytest
 
 from zicl.exceptions import StorageError, UsageError
-from zicl.inputs.output import OutputFile, OutputNote, to_csv
+from zicl.inputs.output import OutputFile, OutputMetadata, check_output_path, to_csv
 from zicl.inputs.tables import InputRow
 
 SETTINGS = {"seed": 1, "columns": ["text", None, "allowed"], "labels": "count = 3\n"}
@@ -33,23 +32,23 @@ def path(request, tmp_path):
     return target
 
 
-def test_it_goes_on_where_it_was(path):
-    assert [one.id for one in opened(path).left([row("r1"), row("r2", "Snow,\rand more."), row("r3")])] == ["r3"]
+def test_it_resumes_after_the_last_complete_chunk(path):
+    assert [one.id for one in opened(path).pending([row("r1"), row("r2", "Snow,\rand more."), row("r3")])] == ["r3"]
     with path.open("ab") as stream:
         stream.write(b"half a ro")
     again = opened(path)
-    assert again.cut == 9
+    assert again.truncated == 9
     assert path.read_bytes().endswith(b"\n")
 
 
-def test_another_text_or_another_choice_is_another_row(path):
+def test_a_changed_text_or_choice_is_an_error(path):
     for other in (row("r1", "Hail."), row("r1", allowed="a|c")):
         with pytest.raises(UsageError, match="has another text"):
-            opened(path).left([other])
+            opened(path).pending([other])
 
 
 @pytest.mark.parametrize("change", [lambda old: b"\xef\xbb\xbf" + old, lambda old: old.replace(b"\n", b"\r\n")])
-def test_what_a_spreadsheet_wrote_is_left_alone(path, change):
+def test_a_file_saved_by_a_spreadsheet_is_not_changed(path, change):
     changed = change(path.read_bytes())
     path.write_bytes(changed)
     with pytest.raises(StorageError, match="was changed since zicl last wrote"):
@@ -58,16 +57,24 @@ def test_what_a_spreadsheet_wrote_is_left_alone(path, change):
     assert not opened(path, overwrite=True).done
 
 
-def test_files_of_before_hashes_were_noted_are_read(path):
-    note = path.with_name(f".{path.name}.zicl.json")
-    kept = {name: value for name, value in json.loads(note.read_text()).items() if name in ("settings", "bytes")}
-    note.write_text(json.dumps(kept))
-    assert list(opened(path).done) == ["r1", "r2"]
+def test_the_note_records_the_classified_columns(path, tmp_path):
+    assert OutputMetadata.read(path) == OutputMetadata("text", None, "allowed", "id", counted=True, exists=True)
+    assert OutputMetadata.read(tmp_path / "moved.csv") == OutputMetadata()
 
 
-def test_it_is_known_how_it_was_made(path, tmp_path):
-    assert OutputNote.of(path) == OutputNote("text", None, "allowed", "id", counted=True, noted=True)
-    assert OutputNote.of(tmp_path / "moved.csv") == OutputNote()
+def test_a_note_of_another_kind_of_output(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    OutputFile(path, {"seed": 1}, ["id"])
+    with pytest.raises(UsageError, match="was not written by zicl classify"):
+        OutputMetadata.read(path)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])
+def test_formats_that_grow_row_by_row(tmp_path, name):
+    check_output_path(tmp_path / name)
+    for other in ("out.parquet", "out", "out.csv.gz"):
+        with pytest.raises(UsageError, match=r"as \.csv or \.jsonl"):
+            check_output_path(tmp_path / other)
 
 
 def test_carriage_returns_come_back():

@@ -1,4 +1,4 @@
-"""Pairs of texts, and options that are other words for every text."""
+"""Pairs of texts, and options that differ from text to text, through the classifier."""
 
 import re
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from zicl import Labelling, PromptSettings, Retrieval, Scoring, ZICLClassifier
 from zicl.exceptions import ConfigError, LabelError, TextError, UsageError
 from zicl.inputs.pair import Pair, text_key, text_parts
-from zicl.inputs.texts import check_texts
 from zicl.prompt.labels import Labels, read_labels
 from zicl.prompt.template import Template
 
@@ -20,7 +19,7 @@ ENTAILED = PromptSettings(template=("Premise: {first}\nHypothesis: {second}", "S
 
 
 @given(st.text(alphabet="ab c"), st.text(alphabet="ab c"))
-def test_a_pair_is_its_parts(first, second):
+def test_the_parts_of_a_pair(first, second):
     pair = Pair(first, second).strip()
     assert text_parts(pair) == (first.strip(), second.strip())
     assert str(pair) == f"{first.strip()} {second.strip()}"
@@ -28,18 +27,9 @@ def test_a_pair_is_its_parts(first, second):
 
 
 @given(st.tuples(*[st.text(alphabet="ab c")] * 2), st.tuples(*[st.text(alphabet="ab c")] * 2))
-def test_the_key_of_a_pair_tells_it_from_every_other(one, other):
+def test_the_key_of_a_pair_is_unique(one, other):
     assert (text_key(Pair(*one)) == text_key(Pair(*other))) == (one == other)
     assert text_key(one[0]) == one[0]
-
-
-def test_tuples_are_pairs_and_what_is_wrong_is_said():
-    assert check_texts(PAIRS) == [Pair(*pair) for pair in PAIRS]
-    assert check_texts(check_texts(PAIRS)) == check_texts(PAIRS)
-    with pytest.raises(TextError, match="row 0 holds 3 texts"):
-        check_texts([("a", "b", "c")])
-    with pytest.raises(TextError, match="second text, is empty"):
-        check_texts([("a", " ")])
 
 
 def test_a_template_of_two_fields():
@@ -75,7 +65,7 @@ def test_a_long_pair_loses_tokens_of_its_longer_half(index, lm):
     assert "Hypothesis: Cold." in built.text(0)
 
 
-def test_a_pair_and_a_template_have_to_fit(index, lm):
+def test_a_pair_needs_a_template_for_pairs(index, lm):
     single = ZICLClassifier(None, ["yes", "no"], lm, method="no-demos").fit()
     with pytest.raises(TextError, match="a pair of texts needs a template"):
         single.classify(PAIRS)
@@ -86,7 +76,7 @@ def test_a_pair_and_a_template_have_to_fit(index, lm):
         double.classify(PAIRS)
 
 
-# -- options of each text's own ---------------------------------------------------------------------------
+# -- options ---------------------------------------------------------------------------------------------
 
 
 def write(folder, labels):
@@ -94,11 +84,11 @@ def write(folder, labels):
     return folder / "labels.toml"
 
 
-def test_counted_labels_take_a_texts_own_words(tmp_path):
+def test_counted_labels_take_the_words_of_a_text(tmp_path):
     labels = Labels.of(4)
     assert labels.names == ("1", "2", "3", "4")
     assert labels.among(["a", "b", "c"]).words == ("a", "b", "c")
-    assert Labels.of(["x", "y", "z"]).among(["z", "x"]).names == ("x", "z"), "in the labels' order"
+    assert Labels.of(["x", "y", "z"]).among(["z", "x"]).names == ("x", "z"), "in the order of the labels"
     with pytest.raises(LabelError, match="'q', which is no label"):
         Labels.of(["x", "y"]).among(["x", "q"])
     assert labels.among(["2", "3", "1"]).words == ("2", "3", "1"), "options that look like numbers keep their places"
@@ -108,7 +98,7 @@ def test_counted_labels_take_a_texts_own_words(tmp_path):
 
 
 @pytest.mark.parametrize("inference", ["direct", "channel"])
-def test_options_are_scored_each_as_it_is_and_demonstrations_answered_with_sentences_near_them(index, lm, inference):
+def test_options_are_scored_and_demonstrations_have_sentences_near_them_as_answers(index, lm, inference):
     clf = ZICLClassifier(
         index, 3, lm,
         retrieval=Retrieval(k=3), labelling=Labelling(words="neighbours"), prompt=PromptSettings(template="choice"),
@@ -118,12 +108,12 @@ def test_options_are_scored_each_as_it_is_and_demonstrations_answered_with_sente
     options = [["I sent it back.", "The bird sang.", "A pear fell."], ["It was dark.", "She laughed."]]
     results = clf.classify(texts, options=options)
     assert [len(result.scores) for result in results] == [3, 2]
-    for result, own in zip(results, options, strict=True):
+    for result, choices in zip(results, options, strict=True):
         prompt = result.prepared.prompt
         with torch.inference_mode():
             expected = [float(row.sum()) for row in lm.forward.plain(prompt)]
         assert [score.log_likelihood for score in result.scores] == pytest.approx(expected, abs=1e-4)
-        assert all(option in prompt.text(n) for n, option in enumerate(own))
+        assert all(option in prompt.text(n) for n, option in enumerate(choices))
         for demo in result.prepared.demos:
             near = [index.sentence(row).text for row in index.around(demo.sentence.row, 3)]
             assert demo.words in near
@@ -161,17 +151,9 @@ def test_rows_may_have_some_of_the_labels(index, lm):
         assert {demo.label for demo in result.prepared.demos} <= set(result.probabilities)
 
 
-def test_fitted_shares_do_not_fit_some_of_the_labels(index, lm):
+def test_fitted_priors_need_all_labels(index, lm):
     texts = ["The soup was cold.", "She sang like a bird.", "The train was slow."]
     clf = ZICLClassifier(index, ["bad", "good", "fine"], lm, method="no-demos", calibrate="batch").fit(texts)
     with pytest.raises(ConfigError, match="only some of them"):
         clf.classify(texts, options=[["bad", "good"]] * 3)
     assert np.isfinite([[s.value for s in r.scores] for r in clf.classify(texts)]).all()
-
-
-def test_sentences_around_stay_in_their_paragraph(index):
-    corpus = index.corpus
-    for row in range(len(corpus)):
-        paragraph = {sentence.row for sentence in corpus.paragraph(row)}
-        assert set(corpus.around(row, 1)) == {other for other in paragraph if abs(other - row) == 1}
-        assert set(corpus.around(row, 99)) == paragraph - {row}

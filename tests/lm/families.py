@@ -1,4 +1,4 @@
-"""A tiny model of every family whose heads are known, and prompts of all ways to score."""
+"""A tiny model of every architecture whose heads are known, and prompts for all kinds of scoring."""
 
 import numpy as np
 import torch

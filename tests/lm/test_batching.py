@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import tiny_lm
 from zicl.exceptions import ModelError
-from zicl.lm.batching import AdaptiveBatcher, BatchLimits, out_of_memory
+from zicl.lm.batching import AdaptiveBatcher, BatchLimits, is_out_of_memory
 from zicl.lm.heads import head_layout
 from zicl.lm.layer_cache import LowerLayerCache
 from zicl.prompt.builder import Branch, Prompt
@@ -39,10 +39,10 @@ class Memory:
 
 @given(sizes=some_sizes, limits=limits, most=st.integers(1, 3000))
 def test_what_fits_is_computed_once_and_what_failed_is_not_tried_again(sizes, limits, most):
-    room, memory, found = AdaptiveBatcher("tiny"), Memory(sizes, limits, most), []
+    batcher, memory, found = AdaptiveBatcher("tiny"), Memory(sizes, limits, most), []
     too_long = max(sizes, default=0) > most
     with pytest.raises(ModelError, match="of a single prompt") if too_long else nullcontext():
-        for batch, result in room.batches(sizes, memory, limits):
+        for batch, result in batcher.batches(sizes, memory, limits):
             assert result == [sizes[n] for n in batch]
             found += batch
     # The longest go first: where one is too long, nothing was computed in vain.
@@ -56,8 +56,8 @@ def test_what_fits_is_computed_once_and_what_failed_is_not_tried_again(sizes, li
 
 @given(sizes=some_sizes, limits=limits)
 def test_with_memory_enough_batches_are_what_the_limits_say(sizes, limits):
-    room = AdaptiveBatcher("tiny")
-    found = [batch for batch, _ in room.batches(sizes, Memory(sizes, limits), limits)]
+    batcher = AdaptiveBatcher("tiny")
+    found = [batch for batch, _ in batcher.batches(sizes, Memory(sizes, limits), limits)]
     order = sorted(range(len(sizes)), key=lambda n: -sizes[n])
     expected = []
     for number in order:
@@ -73,14 +73,14 @@ def test_with_memory_enough_batches_are_what_the_limits_say(sizes, limits):
 def test_what_was_learnt_is_kept_and_said_once(caplog):
     caplog.set_level(logging.WARNING, "zicl")
     limits, sizes = BatchLimits(8, 1000), [10] * 8
-    room, memory = AdaptiveBatcher("tiny"), Memory(sizes, limits, 20)
-    assert [len(batch) for batch, _ in room.batches(sizes, memory, limits)] == [2, 2, 2, 2]
+    batcher, memory = AdaptiveBatcher("tiny"), Memory(sizes, limits, 20)
+    assert [len(batch) for batch, _ in batcher.batches(sizes, memory, limits)] == [2, 2, 2, 2]
     assert memory.tried == [80, 40, 20, 20, 20, 20]
     again = Memory(sizes, limits, 20)
-    assert len(list(room.batches(sizes, again, limits))) == 4
+    assert len(list(batcher.batches(sizes, again, limits))) == 4
     assert again.failed == 0
     assert [record.getMessage() for record in caplog.records] == [
-        "tiny: memory ran out with 80 tokens at once; going on with at most 40, or fewer if need be"
+        "tiny: memory ran out with 80 tokens in a batch; continuing with at most 40, or fewer if necessary"
     ]
 
 
@@ -90,6 +90,8 @@ def test_what_was_learnt_is_kept_and_said_once(caplog):
         (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."), True),
         (RuntimeError("MPS backend out of memory (MPS allocated: 8.1 GB, max allowed: 9.0 GB)."), True),
         (RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: …"), True),
+        (RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 17179869184 bytes."), True),
+        (RuntimeError("HIP out of memory. Tried to allocate 2.00 GiB.", "more"), True),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
         (MemoryError(), True),
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
@@ -97,7 +99,7 @@ def test_what_was_learnt_is_kept_and_said_once(caplog):
     ],
 )
 def test_errors_that_say_memory_ran_out(error, expected):
-    assert out_of_memory(error) is expected
+    assert is_out_of_memory(error) is expected
 
 
 # -- a model that runs out of memory half-way through its layers ---------------------------------------
@@ -107,7 +109,7 @@ def seg(tokens):
     return Segment("", tuple(int(token) for token in tokens))
 
 
-def asked(*, shared, count=12):
+def make_prompts(*, shared, count=12):
     """Prompts behind one prefix, or each with its own."""
     draw = np.random.default_rng(3)
     one = seg(draw.integers(2, 400, 90))
@@ -139,7 +141,7 @@ def short_of_memory():
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_scores_are_the_same_in_halves(short_of_memory, shared, caplog):
-    lm, prompts, done = short_of_memory, asked(shared=shared), []
+    lm, prompts, done = short_of_memory, make_prompts(shared=shared), []
     expected = lm.score(prompts)
     lm.forget_prefix()
     lm.most = 130
@@ -159,50 +161,50 @@ def test_a_prompt_that_does_not_fit_alone_is_an_error(short_of_memory):
     lm = short_of_memory
     lm.most = 30
     for shared in (True, False):
-        with pytest.raises(ModelError, match="do not fit into the memory: CUDA out of memory") as error:
-            lm.score(asked(shared=shared))
+        with pytest.raises(ModelError, match="do not fit into memory: CUDA out of memory") as error:
+            lm.score(make_prompts(shared=shared))
         assert "tokens_all_demos" in error.value.hint
-    lm.reads_trees = False
-    with pytest.raises(ModelError, match="do not fit into the memory"):
-        lm.score(asked(shared=True, count=1))
+    lm.supports_trees = False
+    with pytest.raises(ModelError, match="do not fit into memory"):
+        lm.score(make_prompts(shared=True, count=1))
 
 
 def test_states_kept_for_later_are_given_back_once_and_then_the_batch_is_halved(short_of_memory):
-    lm, prompts = short_of_memory, asked(shared=False)
+    lm, prompts = short_of_memory, make_prompts(shared=False)
     expected = lm.score(prompts)
-    below = LowerLayerCache(head_layout(lm).blocks[:1])
+    cache = LowerLayerCache(head_layout(lm).blocks[:1])
     lm.most = 130
-    with lm.forward.sharing(below):
+    with lm.forward.use_layer_cache(cache):
         found = lm.score(prompts)
     assert 0 < lm.failures < 20
     for mine, theirs in zip(found, expected, strict=True):
         for a, b in zip(mine, theirs, strict=True):
             assert np.abs(a - b).max() < 1e-4
     lm.most = 30
-    with lm.forward.sharing(below), pytest.raises(ModelError, match="do not fit into the memory"):
+    with lm.forward.use_layer_cache(cache), pytest.raises(ModelError, match="do not fit into memory"):
         lm.score(prompts)
 
 
 def test_a_prefix_that_does_not_fit_beside_kept_states_is_tried_without_them():
     lm = tiny_lm()
-    below = LowerLayerCache(head_layout(lm).blocks[:1])
+    cache = LowerLayerCache(head_layout(lm).blocks[:1])
     tries = []
 
     def refuse(*_):
-        tries.append(bool(below._made))
-        if below._made:
+        tries.append(bool(cache._outputs))
+        if cache._outputs:
             raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    with lm.forward.sharing(below):
-        lm.score(asked(shared=False, count=1))
+    with lm.forward.use_layer_cache(cache):
+        lm.score(make_prompts(shared=False, count=1))
         lm.forward.body.layers[1].register_forward_pre_hook(refuse)
-        lm.score(asked(shared=True))
+        lm.score(make_prompts(shared=True))
     assert tries[:2] == [True, False]
 
 
 def test_a_prefix_kept_for_later_is_given_back_first(short_of_memory):
-    lm, prompts = short_of_memory, asked(shared=False, count=1)
-    lm.score(asked(shared=True))
+    lm, prompts = short_of_memory, make_prompts(shared=False, count=1)
+    lm.score(make_prompts(shared=True))
     assert lm._last_prefix is not None
     body = lm.forward.body.layers[1]
     refused = []
@@ -223,4 +225,4 @@ def test_other_errors_pass(short_of_memory):
 
     short_of_memory.forward.body.layers[1].register_forward_pre_hook(broken)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        short_of_memory.score(asked(shared=True))
+        short_of_memory.score(make_prompts(shared=True))

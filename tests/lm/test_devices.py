@@ -1,4 +1,4 @@
-"""Models in other numbers and on other devices: what is asked of transformers, and the same scores by every way."""
+"""Models in other dtypes and on other devices: the options for transformers, and the same scores everywhere."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.conftest import byte_tokenizer, tiny_lm, tiny_model
-from tests.lm.test_batching import asked
+from tests.lm.test_batching import make_prompts
 from zicl.config import Scoring
 from zicl.exceptions import ConfigError, ModelError
 from zicl.lm import devices as placement
@@ -38,13 +38,13 @@ def farthest(found, expected):
 def test_a_model_spread_over_places_scores_the_same(lm_folder, device_map):
     device = f"map:{device_map}" if isinstance(device_map, str) else mapped(device_map)
     whole, spread = load_lm(str(lm_folder)), load_lm(str(lm_folder), device=device)
-    assert spread.reads_trees
+    assert spread.supports_trees
     assert spread.identity == whole.identity
     assert spread.forward.device == torch.device("cpu")
     waits = any(weight.device.type == "meta" for weight in spread.forward.model.parameters())
     assert waits == ("disk" in device)
     for shared in (True, False):
-        prompts = asked(shared=shared, count=5)
+        prompts = make_prompts(shared=shared, count=5)
         expected = whole.score(prompts)
         assert farthest(spread.score(prompts), expected) < 1e-5
         with silence_heads(whole, [Head(1, 2)]), silence_heads(spread, [Head(1, 2)]):
@@ -60,9 +60,9 @@ def test_families_are_read_from_disk_layer_by_layer(family, tmp_path):
     tiny_model(family).save_pretrained(tmp_path)
     byte_tokenizer().save_pretrained(tmp_path)
     whole, spread = load_lm(str(tmp_path)), load_lm(str(tmp_path), device=mapped({"": "disk"}))
-    assert spread.reads_trees
+    assert spread.supports_trees
     for shared in (True, False):
-        prompts = asked(shared=shared, count=4)
+        prompts = make_prompts(shared=shared, count=4)
         assert farthest(spread.score(prompts), whole.score(prompts)) < 1e-5
 
 
@@ -71,7 +71,7 @@ def test_bfloat16_is_near_float32_and_scored_in_float32(lm_folder, device):
     whole, half = load_lm(str(lm_folder)), load_lm(str(lm_folder), device=device, dtype="bfloat16")
     assert half.forward.dtype == torch.bfloat16
     for shared in (True, False):
-        prompts = asked(shared=shared)
+        prompts = make_prompts(shared=shared)
         found, expected = half.score(prompts), whole.score(prompts)
         assert all(row.dtype == np.float32 for score in found for row in score)
         # Eight bits a number through three layers of large random weights: a tenth on average, below one at worst.
@@ -132,13 +132,16 @@ def test_int8_scores_each_label_alone(caplog):
     # What transformers sets on such a model.
     model.is_loaded_in_8bit = True
     lm = HFLanguageModel(model, byte_tokenizer(), name="tiny", identity="tiny")
-    assert not lm.reads_trees
+    assert not lm.supports_trees
     assert not caplog.records
     rows = []
     lm.forward.body.register_forward_pre_hook(
         lambda _, given, options: rows.append(options["input_ids"].shape[0]), with_kwargs=True
     )
-    assert farthest(lm.score(asked(shared=True, count=2)), tiny_lm().score(asked(shared=True, count=2))) < 1e-4
+    assert (
+        farthest(lm.score(make_prompts(shared=True, count=2)), tiny_lm().score(make_prompts(shared=True, count=2)))
+        < 1e-4
+    )
     assert rows == [1] * 6
 
 
@@ -147,6 +150,6 @@ def test_weights_that_do_not_fit_are_an_error(lm_folder, monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr(torch.nn.Module, "to", full)
-    with pytest.raises(ModelError, match=r"weights of .* do not fit into the memory: CUDA out of memory") as error:
+    with pytest.raises(ModelError, match=r"weights of .* do not fit into memory: CUDA out of memory") as error:
         load_lm(str(lm_folder))
     assert "map:auto" in error.value.hint

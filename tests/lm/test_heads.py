@@ -53,8 +53,8 @@ def test_every_family_of_the_table_is_here():
 @pytest.mark.parametrize("trees", [True, False])
 def test_a_hook_equals_zeros_in_the_weights(name, trees, monkeypatch):
     lm = model(name)
-    assert lm.reads_trees
-    monkeypatch.setattr(lm, "reads_trees", trees)
+    assert lm.supports_trees
+    monkeypatch.setattr(lm, "supports_trees", trees)
     asked = some_prompts(np.random.default_rng(4))
     places = head_layout(lm)
     untouched = lm.score(asked)

@@ -1,4 +1,4 @@
-"""Where models come from: folders, GGUF files, the catalog; and what is said when they cannot."""
+"""Loading models from folders, GGUF files and the catalog, and the errors when that fails."""
 
 import json
 import shutil
@@ -19,14 +19,14 @@ from zicl.exceptions import (
     StorageError,
     UnknownNameError,
 )
-from zicl.lm.load import load_lm, resolve
+from zicl.lm.load import load_lm, resolve_model
 from zicl.lm.tokenizer import PlainTokenizer
 from zicl.prompt.tokens import truncate
 
 
 def test_a_folder_loads_and_its_identity_is_its_content(lm_folder, tmp_path):
     lm = load_lm(str(lm_folder), offline=True)
-    assert lm.reads_trees
+    assert lm.supports_trees
     assert not lm.adds_bos
     copy = tmp_path / "copy"
     shutil.copytree(lm_folder, copy)
@@ -61,7 +61,7 @@ def test_half_precision_scores_near_float32_and_in_float32(lm_folder, dtype):
 def test_a_model_without_a_tokenizer_says_so(lm_folder, tmp_path):
     bare = tmp_path / "bare"
     tiny_model("llama").save_pretrained(bare)
-    with pytest.raises(ModelError, match="without a tokenizer"):
+    with pytest.raises(ModelError, match="without a readable tokenizer"):
         load_lm(str(bare))
 
 
@@ -79,7 +79,7 @@ def test_unknown_models_and_settings(lm_folder, tmp_path):
     (tmp_path / "x.gguf").write_bytes(b"not a model")
     with pytest.raises(ModelError, match="not a GGUF file"):
         load_lm(str(tmp_path / "x.gguf"))
-    assert resolve("hf:owner/name") == "owner/name"
+    assert resolve_model("hf:owner/name") == "owner/name"
 
 
 def test_bos_is_added_where_the_tokenizer_says_so():
@@ -140,7 +140,7 @@ def parcel(tmp_path, monkeypatch):
 def test_pull_checks_and_unpacks_once(parcel):
     folder = pull(parcel)
     assert (folder / "words.txt").read_text() == "lamp\n"
-    assert parcel.here
+    assert parcel.is_fetched
     assert pull(parcel) == folder
 
 
@@ -220,7 +220,7 @@ def test_a_revision_of_a_folder_is_refused(lm_folder, tmp_path, monkeypatch):
     shutil.copytree(lm_folder, tmp_path / "org" / "name")
     monkeypatch.chdir(tmp_path)
     assert load_lm("hf:org/name", offline=True).name == "hf:org/name"
-    with pytest.raises(ModelError, match="names a revision, which a folder has not"):
+    with pytest.raises(ModelError, match="names a revision, but org/name is a folder"):
         load_lm("hf:org/name@abc", offline=True)
 
 

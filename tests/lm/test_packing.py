@@ -124,7 +124,7 @@ def test_a_shared_prefix_is_computed_once_and_scores_the_same(family, monkeypatc
 
 def test_models_that_cannot_read_trees_are_scored_the_plain_way():
     lm = model("bloom")
-    assert not lm.reads_trees
+    assert not lm.supports_trees
     draw = np.random.default_rng(2)
     check(
         lm,
@@ -193,7 +193,7 @@ def test_behind_a_computed_prefix_the_first_scored_token_hangs_on_the_root():
 
 
 def test_nothing_before_the_first_scored_token_is_an_error_not_a_zero():
-    with pytest.raises(PromptError, match="nothing stands before"):
+    with pytest.raises(PromptError, match="no token before its first scored one"):
         pack([Prompt(EMPTY, EMPTY, (Branch(EMPTY, seg([20, 21])),))])
     with pytest.raises(PromptError, match="nothing to score"):
         pack([Prompt(seg([1]), EMPTY, (Branch(seg([20]), EMPTY),))])

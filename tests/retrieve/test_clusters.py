@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from tests.conftest import DOCUMENTS, BagEncoder
 from zicl.retrieve.clusters import Clusters, fit_clusters
-from zicl.retrieve.encoder import embedding
+from zicl.retrieve.encoder import text_embedder
 
 SENTENCES = sorted({sentence for document in DOCUMENTS for sentence in document.split(". ")})
-embed = embedding(BagEncoder())
+embed = text_embedder(BagEncoder())
 
 
 @settings(max_examples=10)
 @given(st.lists(st.sampled_from(SENTENCES), min_size=1), st.integers(1, 8), st.integers(0, 3))
-def test_middles_are_texts_and_neither_order_nor_repetition_matters(texts, share, seed):
+def test_central_texts_are_inputs_and_neither_order_nor_repetition_matters(texts, share, seed):
     clusters = fit_clusters(texts, embed, share, seed)
     assert set(clusters.texts) <= set(texts)
     assert len(clusters.texts) <= -(-len(set(texts)) // share)
@@ -22,8 +22,8 @@ def test_middles_are_texts_and_neither_order_nor_repetition_matters(texts, share
     assert again.texts == clusters.texts
 
 
-def test_a_text_belongs_to_the_most_similar_middle():
-    clusters = Clusters.around(SENTENCES[:5], embed)
+def test_a_text_belongs_to_the_most_similar_central_text():
+    clusters = Clusters.from_texts(SENTENCES[:5], embed)
     for text in SENTENCES[:5]:
         assert np.allclose(embed(clusters.nearest(embed(text))) @ embed(text), 1)
 

@@ -1,31 +1,28 @@
 """Retrieval: always exactly k, distinct, never the input itself, and independent of other items."""
 
-import json
+from dataclasses import dataclass
 from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import DOCUMENTS, BagEncoder, make_index
+from tests.conftest import DOCUMENTS, make_index
+from tests.retrieve.conftest import write
 from zicl.exceptions import RetrievalError, UnknownNameError
 from zicl.inputs.pair import Pair
-from zicl.retrieve.concat import ConcatIndex
-from zicl.retrieve.strategies.base import RETRIEVERS, Query, draw_rows
+from zicl.retrieve.strategies.base import RETRIEVERS, CandidateFilter, Query, Retrieved, Retriever, draw_rows
 from zicl.retrieve.strategies.physical import Physical
 from zicl.retrieve.strategies.random import Random
 
-METHODS = ["nearest", "diverse", "physical", "random", "domain-random"]
+METHODS = RETRIEVERS.names()
 QUERY = "The soup and the bread were cold."
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("index")
-    paths = {}
-    for name, part in (("a", DOCUMENTS[:5]), ("b", DOCUMENTS[5:])):
-        paths[name] = [folder / f"{name}.jsonl"]
-        paths[name][0].write_text("".join(json.dumps({"text": t}) + "\n" for t in part))
+    paths = write(folder, {"a": DOCUMENTS[:5], "b": DOCUMENTS[5:]})
     return make_index(folder / "c.zicl", domains=paths)
 
 
@@ -39,11 +36,11 @@ def test_exactly_k_distinct_and_never_the_input(index, method, k, seed, text):
     found = RETRIEVERS.get(method)().retrieve(index, Query(text, seed), k)
     texts = [index.sentence(item.row).text for item in found]
     assert len(texts) == len({t.casefold() for t in texts}) == k
-    own = {QUERY: set(), DOCUMENTS[2]: {2}}.get(text, {0})
+    excluded = {QUERY: set(), DOCUMENTS[2]: {2}}.get(text, {0})
     for item in found:
-        assert index.sentence(item.row).document not in own
+        assert index.sentence(item.row).document not in excluded
         if item.nearest is not None:
-            assert index.sentence(item.nearest).document not in own
+            assert index.sentence(item.nearest).document not in excluded
     similarities = [item.similarity for item in found if item.similarity is not None]
     assert similarities == sorted(similarities, reverse=True)
 
@@ -60,7 +57,7 @@ def test_the_same_query_gives_the_same_rows_and_another_seed_may_not(index, meth
         return [item.row for item in RETRIEVERS.get(method)().retrieve(index, Query(QUERY, seed), 6)]
 
     assert rows(1) == rows(1)
-    if method in ("random", "domain-random", "diverse"):
+    if RETRIEVERS.get(method).draws:
         assert any(rows(1) != rows(seed) for seed in range(2, 6))
 
 
@@ -88,7 +85,7 @@ def test_one_sentence_paragraphs_are_passed_over(tmp_path):
     index = make_index(tmp_path / "c.zicl", path)
     texts = [index.sentence(item.row).text for item in Physical().retrieve(index, Query("Cold soup"), 4)]
     assert "Cold soup alone." not in texts
-    with pytest.raises(RetrievalError, match="1 nearest sentences stand alone") as error:
+    with pytest.raises(RetrievalError, match="1 nearest sentences are alone in their paragraph") as error:
         Physical().retrieve(index, Query("Cold soup"), 5)
     assert "smaller k" in error.value.hint
 
@@ -125,7 +122,7 @@ def test_too_large_a_k_says_what_to_change(index, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_leaving_the_input_in_can_be_asked_for(index, method):
+def test_the_input_is_left_in_on_request(index, method):
     found = RETRIEVERS.get(method)(exclude_self=False).retrieve(index, Query(DOCUMENTS[2]), 20)
     assert 2 in {index.sentence(item.row).document for item in found}
 
@@ -142,20 +139,51 @@ def test_unknown_method():
         RETRIEVERS.get("nearst")
 
 
-def test_two_corpora_search_as_one(tmp_path, index):
-    path = tmp_path / "more.txt"
-    path.write_text("The soup and the pears were warm. We stayed for hours.")
-    other = make_index(tmp_path / "m.zicl", path)
-    joint = ConcatIndex(index, other)
-    found = Physical().retrieve(joint, Query("The soup and the pears were warm indeed."), 5)
-    assert joint.sentence(found[0].row).text == "We stayed for hours."
-    assert joint.sentence(found[0].row).document == 10
-    assert joint.documents_like(path.read_text()) == {10}
-    assert len(joint.indexed()) == 32
-    assert BagEncoder().identity == joint.encoder.identity
-
-
-def test_a_corpus_that_is_too_small_is_said_to_be_so(index):
+def test_a_corpus_that_is_too_small_is_an_error(index):
     with pytest.raises(RetrievalError, match="the corpus has no more sentences") as error:
         Physical().retrieve(index, Query(QUERY), 500)
     assert "a larger corpus" in error.value.hint
+
+
+@dataclass(frozen=True)
+class OneDomain(Retriever):
+    """A retriever as a user would write it: the example of ``strategies.base``."""
+
+    domain: str = "b"
+
+    def retrieve(self, index, query, k):
+        candidates = CandidateFilter(index, query)
+        rows = (
+            Retrieved(hit.row, hit.row, hit.similarity)
+            for hit in candidates.hits()
+            if index.sentence(hit.row).domain == self.domain and candidates.take(hit.row)
+        )
+        return candidates.collect(rows, k, "the domain has no more sentences", "use a smaller k")
+
+
+def test_a_retriever_is_one_method_and_traits_have_defaults(index):
+    retriever = OneDomain()
+    assert (retriever.draws, retriever.shared, retriever.needs_neighbours) == (False, False, False)
+    assert retriever == OneDomain("b") != OneDomain("a")
+    retrieved = retriever.retrieve(index, Query(DOCUMENTS[5]), 12)
+    assert {index.sentence(item.row).domain for item in retrieved} == {"b"}
+    assert 5 not in {index.sentence(item.row).document for item in retrieved}
+    with pytest.raises(
+        RetrievalError, match=r"only 12 of k = 13 .* the domain has no more sentences; 3 sentences"
+    ) as error:
+        retriever.retrieve(index, Query(DOCUMENTS[5]), 13)
+    assert error.value.hint.startswith("use a smaller k; or build the corpus with --lines")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_strategies_say_what_they_depend_on(index, method):
+    retriever = RETRIEVERS.get(method)()
+    rows = {
+        (text, seed): tuple(item.row for item in retriever.retrieve(index, Query(text, seed), 5))
+        for text in (QUERY, "We waited for the train.", "A bird sang.")
+        for seed in range(3)
+    }
+    by_seed = [{rows[text, seed] for text, each in rows if each == seed} for seed in range(3)]
+    by_text = [{rows[text, seed] for seed in range(3)} for text, _ in rows]
+    assert retriever.shared == all(len(each) == 1 for each in by_seed)
+    assert retriever.draws == any(len(each) > 1 for each in by_text)

@@ -127,7 +127,7 @@ def test_texts_of_a_cluster_share_their_prefix(index, lm):
     met = [clf.pipeline_.clusters.nearest(index.embed(TEXTS[n])) for n in order]
     assert met == sorted(met, key=met.index), "texts of a cluster stand together"
     middle = clf.pipeline_.clusters.nearest(index.embed(outside[0]))
-    around = Physical().retrieve(index, Query(outside[0], near=middle), 4)
+    around = Physical().retrieve(index, Query(outside[0], search_text=middle), 4)
     assert clf.pipeline_.retrieve(outside[0]) == around
 
 

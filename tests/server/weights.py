@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from zicl._util.catalog import get_asset, pull
-from zicl._util.files import home, writing
+from zicl._util.files import atomic_write, home
 
 DEFAULT = "smollm2-135m"
 
@@ -25,7 +25,7 @@ def float32() -> Path:
     source = quantised()
     target = home() / "assets" / f"{DEFAULT}-float32.gguf"
     if not target.is_file():
-        with writing(target) as temporary:
+        with atomic_write(target) as temporary:
             _dequantise(source, temporary)
     return target
 

@@ -1,4 +1,7 @@
-"""Files that are whole or not there: written beside their place and moved in when complete."""
+"""Write files and folders atomically, lock folders, and read and hash files.
+
+Writers use a temporary path beside the target and rename it when it is complete: readers never see half a file.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from zicl.exceptions import StorageError, UsageError
 
-_HARDLY_ANYTHING = 1 << 20
+# A disk with fewer free bytes counts as full.
+_FULL_BELOW = 1 << 20
 _LOCK = ".lock"
 
 
 def home() -> Path:
-    """Where fetched models and cached corpora live: ``ZICL_HOME``, else the user's cache directory."""
-    return Path(os.environ.get("ZICL_HOME") or platformdirs.user_cache_dir("zicl")).expanduser()
+    """Return the folder of fetched models and cached corpora: ``ZICL_HOME``, else ``~/.cache/zicl``."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get("ZICL_HOME") or f"{cache}/zicl").expanduser()
 
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn what the operating system says about a full disk or a read-only folder into our error."""
+    """Turn the operating system's errors for a full disk or a read-only folder into a StorageError."""
     full = StorageError(
         f"the disk is full: {path} could not be written",
         hint="free some space, or point ZICL_HOME or the output to another disk; then run it again",
@@ -37,8 +40,9 @@ def storage_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        # FAISS and safetensors have errors of their own for a failed write.
-        if _free(path) < _HARDLY_ANYTHING:
+        # FAISS and safetensors raise this, not OSError, when a write fails.
+        existing = next(p for p in (path, *path.absolute().parents) if p.exists())
+        if shutil.disk_usage(existing).free < _FULL_BELOW:
             raise full from error
         raise
     except OSError as error:
@@ -52,17 +56,12 @@ def storage_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def _free(path: Path) -> int:
-    existing = next(p for p in (path, *path.absolute().parents) if p.exists())
-    return shutil.disk_usage(existing).free
-
-
 @contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path``, moved into place when the block ends well, else removed.
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``: renamed to ``path`` when the block succeeds, else removed.
 
-    Of two processes that write the same folder the second to finish leaves the first one's in place:
-    folders written this way are named after their content.
+    If two processes write the same folder, the one that finishes first wins: folders written this way are named
+    after their content.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.tmp")
     with storage_errors(path):
@@ -76,28 +75,24 @@ def writing(path: Path) -> Iterator[Path]:
 
 
 def check_replaceable(target: Path, manifest: str, what: str) -> None:
-    """Only what was written by us may be replaced: whatever else has that name is somebody's work."""
-    own = not target.exists() or (target / manifest).is_file() or (target.is_dir() and not any(target.iterdir()))
-    if not own:
-        raise StorageError(
-            f"{target} is there and is no {what}", hint="choose another name, or remove it yourself: it is not replaced"
-        )
+    """Check that ``target`` is missing, an empty folder, or one that zicl wrote: nothing else may be replaced."""
+    empty = target.is_dir() and not any(target.iterdir())
+    if target.exists() and not empty and not (target / manifest).is_file():
+        raise StorageError(f"{target} exists and is not a {what}", hint="choose another name, or remove it first")
 
 
-def move_in(folder: Path, target: Path) -> None:
-    """Put a finished folder in its place; one that is there is moved aside first and then removed."""
-    aside = None
+def replace_folder(folder: Path, target: Path) -> None:
+    """Rename a finished folder to ``target``; an existing one is moved aside first and then removed."""
+    replaced = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.old")
     if target.exists():
-        aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.old")
-        os.replace(target, aside)
+        os.replace(target, replaced)
     os.replace(folder, target)
-    if aside is not None:
-        _remove(aside)
+    _remove(replaced)
 
 
 @contextmanager
 def locked(folder: Path, message: str) -> Iterator[None]:
-    """Make a folder that only one process may work in, and hold a lock inside it."""
+    """Create a folder and hold a lock in it, or raise an error with ``message`` if another process holds it."""
     from filelock import FileLock, Timeout
 
     with storage_errors(folder):
@@ -121,33 +116,33 @@ def _remove(path: Path) -> None:
 
 
 def clear_folder(folder: Path) -> None:
-    """Remove all a folder holds but its lock."""
+    """Remove everything in a folder except for its lock."""
     for path in folder.iterdir():
         if path.name != _LOCK:
             _remove(path)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small text file, whole or not at all."""
-    with writing(path) as temporary:
+    """Write a small text file atomically."""
+    with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write readable JSON, whole or not at all."""
+    """Write indented JSON atomically."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON, or say which file is damaged."""
+    """Read JSON, or raise an error that names the damaged file."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise StorageError(f"{path} is damaged: {error}", hint="remove it and make it again") from error
+        raise StorageError(f"{path} is damaged: {error}", hint="remove it and create it again") from error
 
 
 def read_toml(path: Path, error: type[UsageError], *, missing: str, form: str) -> dict[str, Any]:
-    """Read a user's TOML file; ``missing`` and ``form`` are the hints for one that is not there or not TOML."""
+    """Read a user's TOML file; ``missing`` and ``form`` are the hints for a missing and an invalid file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as cause:
@@ -157,7 +152,7 @@ def read_toml(path: Path, error: type[UsageError], *, missing: str, form: str) -
 
 
 def file_hash(path: Path) -> str:
-    """The SHA-256 of a file, read in pieces."""
+    """Return the SHA-256 of a file, read in pieces."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while piece := stream.read(1 << 20):
@@ -166,7 +161,7 @@ def file_hash(path: Path) -> str:
 
 
 def text_hash(text: str) -> int:
-    """A 64-bit hash of a text, the same on every machine.
+    """Return a 64-bit hash of a text that is the same on every machine.
 
     >>> text_hash("a") == text_hash("a") != text_hash("b")
     True

@@ -1,4 +1,4 @@
-"""The process and its libraries: version, network, threads, logging."""
+"""Settings of this process and its libraries: version, network, threads, log output."""
 
 from __future__ import annotations
 
@@ -8,43 +8,25 @@ import logging
 import os
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from zicl.exceptions import MissingExtraError
 
 __version__ = "0.1.0"
 
 
 def go_offline() -> None:
-    """Rule the network out, here and in the libraries underneath, which read these when they are imported."""
+    """Forbid network access, here and in the Hugging Face libraries, which read these variables when imported."""
     os.environ["ZICL_OFFLINE"] = "1"
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TRANSFORMERS_OFFLINE"] = "1"
 
 
-# -- Keeping the libraries underneath from talking on the user's terminal.
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep transformers' own progress bars and advice off the terminal for a while."""
-    from transformers.utils import logging as hf_logging
-
-    level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
-    hf_logging.set_verbosity(logging.ERROR)
-    hf_logging.disable_progress_bar()
-    try:
-        # The bar of the GGUF reader asks nobody; it writes to whatever standard error is now.
-        with contextlib.redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        hf_logging.set_verbosity(level)
-        if bars:
-            hf_logging.enable_progress_bar()
-
-
-# -- How many threads this process computes with.
-
-
 def use_threads(count: int | None) -> None:
-    """Compute with so many, or as many as the libraries choose; results are equal to the byte only at equal numbers."""
+    """Set the number of threads of torch and FAISS, or keep their defaults.
+
+    Results are bit-identical only for equal numbers of threads.
+    """
     if count is None:
         return
     import faiss
@@ -54,16 +36,39 @@ def use_threads(count: int | None) -> None:
     faiss.omp_set_num_threads(count)
 
 
-# -- The versions of what results depend on.
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silence the progress bars and warnings of transformers within the block."""
+    from transformers.utils import logging as hf_logging
+
+    level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hf_logging.set_verbosity(logging.ERROR)
+    hf_logging.disable_progress_bar()
+    try:
+        # The progress bar of the GGUF reader has no switch: it always writes to standard error.
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        hf_logging.set_verbosity(level)
+        if bars:
+            hf_logging.enable_progress_bar()
+
+
+def require_extra(extra: str, what: str, *packages: str) -> None:
+    """Check that the packages of an optional extra are installed, or name the pip command that installs them."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"{what} needs packages that are not installed: {', '.join(missing)}", hint=f'pip install "zicl[{extra}]"'
+        )
 
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:
-    """The installed version of each library, ``unknown`` where there is none."""
-    return {name: _version(name) for name in libraries}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
+    """Return the installed version of each library, or ``unknown``."""
+    installed = {}
+    for name in libraries:
+        try:
+            installed[name] = version(name)
+        except PackageNotFoundError:
+            installed[name] = "unknown"
+    return installed

@@ -10,19 +10,19 @@ Progress = Callable[[int], None]
 
 
 class ProgressReport(Protocol):
-    """Called now and then with a stage's name, what is done, and what there is in all (if known)."""
+    """A callback that gets the name of a stage, how much of it is done, and the total (if known)."""
 
     def __call__(self, stage: str, done: float, total: float | None = None, note: str = "") -> None:
-        """Say how far ``stage`` is."""
+        """Report the progress of ``stage``; ``note`` is shown beside the bar."""
         ...
 
 
 def silent(stage: str, done: float, total: float | None = None, note: str = "") -> None:
-    """Report to nobody."""
+    """Discard the report."""
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
+    """Return a duration in words.
 
     >>> duration(40), duration(600), duration(9000)
     ('40 seconds', '10 minutes', '2.5 hours')

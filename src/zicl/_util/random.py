@@ -1,4 +1,4 @@
-"""One random generator per (seed, item, purpose): no draw ever depends on another item."""
+"""One random generator per (seed, item, purpose), so that no draw depends on another item."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 
 def stable_hash(*keys: object) -> int:
-    """A 128-bit hash of the keys that is the same on every machine and in every process.
+    """Return a 128-bit hash of the keys that is the same on every machine and in every process.
 
     >>> stable_hash(1, "a") == stable_hash(1, "a") != stable_hash("1a")
     True
     """
     digest = hashlib.blake2b(digest_size=16)
     for key in keys:
-        # A text of an array is a class of its own, and the same text.
+        # numpy.str_ is a subclass of str and must hash as the same text.
         kind = "str" if isinstance(key, str) else type(key).__name__
         part = f"{kind}:{key}".encode("utf-8", "surrogatepass")
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -23,7 +23,7 @@ def stable_hash(*keys: object) -> int:
 
 
 def rng(seed: int, *keys: object) -> np.random.Generator:
-    """The generator for one item and one purpose, e.g. ``rng(seed, text, "labels")``.
+    """Return the generator for one item and one purpose, e.g. ``rng(seed, text, "labels")``.
 
     >>> int(rng(0, "x").integers(1000)) == int(rng(0, "x").integers(1000))
     True

@@ -1,4 +1,4 @@
-"""Names for implementations: a lazy table of ``name -> "module:attribute"``, open to entry points."""
+"""Find implementations by name: a lazy table of ``name -> "module:attribute"``, extended by entry points."""
 
 from __future__ import annotations
 
@@ -12,39 +12,42 @@ from zicl.exceptions import UnknownNameError
 
 
 def did_you_mean(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """The error for a name that stands for nothing, with the nearest known names.
+    """Return the error for an unknown name, with the closest known one as a suggestion.
 
     >>> print(did_you_mean("retriever", "nearst", ["nearest", "random"]))
     unknown retriever 'nearst'
       → did you mean 'nearest'? Known: nearest, random
     """
     names = sorted(known)
-    plain = {each.casefold(): each for each in names}
-    close = difflib.get_close_matches(name.casefold(), plain, n=1, cutoff=0.5)
-    hint = f"did you mean {plain[close[0]]!r}? " if close else ""
+    by_casefold = {each.casefold(): each for each in names}
+    close = difflib.get_close_matches(name.casefold(), by_casefold, n=1, cutoff=0.5)
+    hint = f"did you mean {by_casefold[close[0]]!r}? " if close else ""
     return UnknownNameError(f"unknown {kind} {name!r}", hint=f"{hint}Known: {', '.join(names)}")
 
 
 class Registry:
-    """Finds an implementation by name and imports it only then."""
+    """Implementations by name, imported on first use.
+
+    Installed packages add to it with entry points of the group ``zicl.<kind>s``.
+    """
 
     def __init__(self, kind: str, table: Mapping[str, str]) -> None:
         self.kind = kind
         self._table = dict(table)
 
     def names(self) -> list[str]:
-        """All known names, those of other installed packages included."""
-        return sorted({*self._table, *(entry.name for entry in self._others())})
+        """Return all known names, those of installed plug-ins included."""
+        return sorted({*self._table, *(entry.name for entry in self._plugins())})
 
     def get(self, name: str) -> Any:
-        """What ``name`` stands for."""
+        """Import and return the implementation with this name."""
         if name in self._table:
             module, _, attribute = self._table[name].partition(":")
             return getattr(import_module(module), attribute)
-        for entry in self._others():
+        for entry in self._plugins():
             if entry.name == name:
                 return entry.load()
         raise did_you_mean(self.kind, name, self.names())
 
-    def _others(self) -> list[Any]:
+    def _plugins(self) -> list[Any]:
         return list(entry_points(group=f"zicl.{self.kind}s"))

@@ -1,4 +1,11 @@
-"""The command line. Heavy modules are imported inside the commands, so that help answers at once."""
+"""The command line: ``zicl``. Heavy modules are imported inside the commands, so that help answers at once.
+
+app (the tree of commands) · options, model_options, cluster_options, experiment_options (what commands share) ·
+preflight (what is checked first) · console, help · then one file per group of commands.
+
+To add a command, write a function with typer annotations in the file of its group and one line in app.py; an option
+that several commands share goes to options.py. Then run ``python docs/make_cli.py``.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +13,17 @@ import sys
 
 from zicl.exceptions import ZICLError
 
-# What typer ends with after Ctrl-C.
+# The exit code of typer after Ctrl-C.
 _INTERRUPTED = 130
 
 
 def main() -> None:
     """Run ``zicl``: exit code 0 when done, 1 when something failed, 2 when the call was wrong."""
     from zicl.cli.app import app
+    from zicl.cli.help import check_renamed
 
     try:
+        check_renamed(sys.argv[1:])
         app(prog_name="zicl")
     except ZICLError as error:
         sys.stderr.write(f"zicl: {error}\n")
@@ -22,5 +31,5 @@ def main() -> None:
     except SystemExit as ending:
         if ending.code != _INTERRUPTED:
             raise
-        sys.stderr.write("\nzicl: stopped; run the same command again: builds and -o files go on where they were\n")
+        sys.stderr.write("\nzicl: stopped; run the same command again to resume builds and -o files\n")
         sys.exit(1)

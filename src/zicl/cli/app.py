@@ -22,8 +22,7 @@ from zicl.cli import (
     study,
     suggest,
 )
-from zicl.cli import evaluate as tasks
-from zicl.cli import models as demo
+from zicl.cli.help import GroupedCommand
 
 app = typer.Typer(
     name="zicl",
@@ -33,20 +32,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo")(demo.demo)
-app.command("classify")(classify.classify)
-app.command("suggest")(suggest.suggest)
-app.command("distill")(distill.distill)
-app.command("serve")(serve.serve)
-app.command("explain")(inspect.explain)
-app.command("retrieve")(inspect.retrieve)
-app.command("prompt")(inspect.prompt)
-app.command("tasks")(tasks.tasks)
-app.command("evaluate")(evaluate.evaluate)
-app.command("study")(study.study)
-app.command("report")(report.report)
-app.command("verify")(evaluate.verify)
-app.command("merge")(evaluate.merge)
+app.command("demo", cls=GroupedCommand)(models.demo)
+app.command("classify", cls=GroupedCommand)(classify.classify)
+app.command("suggest", cls=GroupedCommand)(suggest.suggest)
+app.command("distill", cls=GroupedCommand)(distill.distill)
+app.command("serve", cls=GroupedCommand)(serve.serve)
+app.command("explain", cls=GroupedCommand)(inspect.explain)
+app.command("retrieve", cls=GroupedCommand)(inspect.retrieve)
+app.command("prompt", cls=GroupedCommand)(inspect.prompt)
+app.command("tasks", cls=GroupedCommand)(evaluate.tasks)
+app.command("evaluate", cls=GroupedCommand)(evaluate.evaluate)
+app.command("study", cls=GroupedCommand)(study.study)
+app.command("report", cls=GroupedCommand)(report.report)
+app.command("verify", cls=GroupedCommand)(evaluate.verify)
+app.command("merge", cls=GroupedCommand)(evaluate.merge)
 app.add_typer(check.app, name="check", help="How accurate is it on your own data, from a hundred rows you label.")
 app.add_typer(corpus.app, name="corpus", help="Build, change and look into corpora of raw text.")
 app.add_typer(index.app, name="index", help="Build the vectors of a corpus again.")

@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.callback()
 def root() -> None:
-    """How good the labels are: label a small sample by hand."""
+    """Estimate how accurate the labels are from a small sample that you label by hand."""
 
 
 @app.command()
@@ -39,25 +39,27 @@ def sample(
     options_column: Annotated[
         str | None, typer.Option(help="The column that holds each row's own labels. [as classified]")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Lose labels filled in by hand.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a sheet, and lose the labels filled in by hand.")
+    ] = False,
 ) -> None:
-    """Draw rows to label by hand, spread over predicted labels and margins; the sheet hides both."""
+    """Draw rows to label by hand, stratified by predicted label and margin; the sheet hides both."""
     from zicl.apps.check.predictions import read_predictions
-    from zicl.apps.check.sample import draw
+    from zicl.apps.check.sample import stratified_sample
     from zicl.apps.check.sheet import key_path, write_sheet
-    from zicl.inputs.output import note_path
+    from zicl.inputs.output import metadata_path
 
     if sheet.resolve() == output.resolve():
         raise UsageError(f"{sheet} is the output itself", hint="choose another file with -o")
     predictions, labels = read_predictions(
         output, text_column=text_column, id_column=id_column, pair_column=pair_column, options_column=options_column
     )
-    drawn = draw(predictions, labels, rows, seed)
+    drawn = stratified_sample(predictions, labels, rows, seed)
     write_sheet(sheet, drawn, overwrite=overwrite)
     print_status(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
-    if not note_path(output).is_file():
+    if not metadata_path(output).is_file():
         print_status(
-            f"which columns were classified is not known, as {note_path(output).name} is not beside {output.name}:"
+            f"which columns were classified is not known, as {metadata_path(output).name} is not beside {output.name}:"
         )
         print_status(
             "they are text and id, unless --text-column, --pair-column, --options-column, --id-column say otherwise"
@@ -74,7 +76,7 @@ def score_sheet(
     precision: Annotated[float, typer.Option(min=0, max=1, help="The precision you want.")] = 0.9,
     json_output: JsonOption = False,
 ) -> None:
-    """Accuracy, precision, recall and confusions on all rows, and the margin that gives a wanted precision."""
+    """Estimate accuracy, precision, recall and confusions on all rows, and the margin for a wanted precision."""
     from zicl.apps.check.score import score
     from zicl.apps.check.sheet import read_sheet
 

@@ -1,22 +1,25 @@
-"""The options of commands whose work a Ray cluster can do, and the workers they describe."""
+"""The option ``--on`` of commands whose work a Ray cluster can do, and the workers it describes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from zicl.cli.console import print_status
-from zicl.cli.model_options import REMOTE, RemoteOptions
+from zicl.cli.help import MODEL
+from zicl.cli.model_options import RemoteOptions, parse_server
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl._util.progress import ProgressReport
-    from zicl.apps.cluster.connect import Cluster, IndexLocation
+    from zicl.apps.cluster.connect import Cluster
     from zicl.apps.cluster.pool import WorkerPool
+    from zicl.apps.cluster.worker import IndexLocation
     from zicl.classifier import ZICLClassifier
     from zicl.lab.evaluate.context import ExperimentContext
     from zicl.lab.evaluate.experiment import Experiment
@@ -26,122 +29,155 @@ if TYPE_CHECKING:
     from zicl.retrieve.search import RemoteSearch
 
 OnOption = Annotated[
-    str | None, typer.Option("--on", help="ray, or the address of a Ray cluster, to spread the work over its machines.")
+    str | None,
+    typer.Option(
+        "--on",
+        help="Spread the work over a Ray cluster: ray, or its address; then workers=N, threads=N (per worker) and "
+        "searchers=N (workers that search the index, a part each), e.g. ray,workers=4.",
+        rich_help_panel=MODEL,
+    ),
 ]
-WorkersOption = Annotated[int | None, typer.Option("--workers", help="With --on: how many workers. [all that fit]")]
-SearchersOption = Annotated[
-    int,
-    typer.Option("--searchers", help="With --on: so many further workers search the index, a part each. [none]", min=0),
-]
-ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", help="CPU threads to use; with --on, those of a worker.", min=1)
-]
+
+
+@dataclass(frozen=True)
+class ClusterChoice:
+    """What ``--on`` says."""
+
+    address: str
+    workers: int | None = None
+    threads: int | None = None
+    searchers: int = 0
+
+
+def parse_cluster(text: str | None) -> ClusterChoice | None:
+    """Return what ``--on`` says, checked.
+
+    >>> parse_cluster("ray,workers=4,threads=2")
+    ClusterChoice(address='ray', workers=4, threads=2, searchers=0)
+    """
+    if text is None:
+        return None
+    address, *entries = text.split(",")
+    choice = ClusterChoice(address)
+    for entry in entries:
+        key, _, value = entry.partition("=")
+        if key not in ("workers", "threads", "searchers") or not value.isdecimal() or not int(value):
+            raise UsageError(
+                f"--on {text}: {entry!r} was not expected", hint="--on ray,workers=4,threads=2,searchers=2, for example"
+            )
+        changes: dict[str, Any] = {key: int(value)}
+        choice = replace(choice, **changes)
+    return choice
 
 
 @contextmanager
-def cluster(on: str, workers: int | None, threads: int | None) -> Iterator[Cluster]:
-    """The cluster that the options name."""
+def connected(choice: ClusterChoice) -> Iterator[Cluster]:
+    """Connect to the cluster."""
     from zicl.apps.cluster.connect import connect
 
-    with connect(on, workers=workers, threads=threads) as found:
-        told = f"{found.workers} worker{'s' if found.workers > 1 else ''}"
-        print_status(f"{told} with {found.threads} thread{'s' if found.threads > 1 else ''} each on {on}")
-        yield found
+    with connect(choice.address, workers=choice.workers, threads=choice.threads) as cluster:
+        workers = f"{cluster.workers} worker{'s' if cluster.workers > 1 else ''}"
+        print_status(
+            f"{workers} with {cluster.threads} thread{'s' if cluster.threads > 1 else ''} each on {choice.address}"
+        )
+        yield cluster
 
 
-def check_unused(on: str | None, **values: Any) -> None:
-    """Options that mean nothing without a cluster are not taken in silence."""
-    given = [name for name, value in values.items() if value]
-    if on is None and given:
-        raise UsageError(f"--{given[0]} is for work on a cluster", hint="add --on ray, or leave it out")
-
-
-def check_cost(choice: RemoteOptions) -> None:
-    """Workers that do not know of each other cannot keep one limit, nor one account."""
-    for option in ("max_cost", "price_in", "price_out"):
-        if getattr(choice, option) is not None:
+def check_cost(options: RemoteOptions) -> None:
+    """Refuse limits of cost: workers that do not know of each other cannot keep one account."""
+    for key in parse_server(options.server):
+        if key in ("max_cost", "price_in", "price_out"):
             raise UsageError(
-                f"--{option.replace('_', '-')}: several workers cannot keep one account of what is spent",
-                hint="leave out --on: one process can send a server as many requests at once as it takes, --requests",
+                f"--server {key}: several workers cannot keep one account of what is spent",
+                hint="leave out --on: one process can send a server many requests in parallel, --server requests=N",
             )
 
 
 @contextmanager
-def evaluating(
-    choice: RemoteOptions, world: ExperimentContext, found: Cluster, searchers: int, report: ProgressReport
+def evaluation_workers(
+    options: RemoteOptions, context: ExperimentContext, cluster: Cluster, searchers: int, report: ProgressReport
 ) -> Iterator[Compute]:
-    """Workers for an evaluation."""
-    from zicl.apps.cluster.connect import IndexLocation, WorkerSetup, absolute
+    """Start workers for an evaluation."""
     from zicl.apps.cluster.evaluate import ClusterCompute, EvaluationWorker
     from zicl.apps.cluster.pool import WorkerPool
     from zicl.apps.cluster.ray_workers import RayWorkers
+    from zicl.apps.cluster.worker import IndexLocation, WorkerSetup, absolute_paths
 
-    # Opened here first: a corpus that is only a recipe is built now, where one sees it.
-    index = world.index
-    place = None if index is None else IndexLocation.of(index)
-    searched = _searched(index, searchers)
-    make = partial(_world, absolute(world.experiment), place, searched, _options_of(choice), offline=world.offline)
-    arguments = make, WorkerSetup(found.threads, world.offline)
+    # Opened here first: a corpus that is only a recipe is built now, where its progress is seen.
+    index = context.index
+    location = None if index is None else IndexLocation.of(index)
+    search = _start_searchers(index, searchers)
+    make = partial(
+        _make_context,
+        absolute_paths(context.experiment),
+        location,
+        search,
+        _server_options(options),
+        offline=context.offline,
+    )
+    arguments = make, WorkerSetup(cluster.threads, context.offline)
     report("starting the workers", 0, None)
-    with WorkerPool(RayWorkers(EvaluationWorker, arguments, found, print_status), found.workers) as pool:
-        yield ClusterCompute(pool, world.hashes)
+    with WorkerPool(RayWorkers(EvaluationWorker, arguments, cluster, print_status), cluster.workers) as pool:
+        yield ClusterCompute(pool, context.hashes)
 
 
 @contextmanager
-def classifying(
-    choice: RemoteOptions, classifier: ZICLClassifier, found: Cluster, searchers: int
+def classification_workers(
+    options: RemoteOptions, classifier: ZICLClassifier, cluster: Cluster, searchers: int
 ) -> Iterator[WorkerPool]:
-    """Workers that label texts."""
+    """Start workers that label texts."""
     from zicl.apps.cluster.classify import ClassifyWorker, PortableClassifier
-    from zicl.apps.cluster.connect import WorkerSetup
     from zicl.apps.cluster.pool import WorkerPool
     from zicl.apps.cluster.ray_workers import RayWorkers
+    from zicl.apps.cluster.worker import WorkerSetup
     from zicl.lm.remote.settings import is_remote
     from zicl.retrieve.index import Index
 
     index, packed = classifier.index_, PortableClassifier.of(classifier)
-    searched = _searched(index if isinstance(index, Index) else None, searchers)
+    search = _start_searchers(index if isinstance(index, Index) else None, searchers)
     open_lm: Callable[[], Any] | None = None
     if is_remote(packed.lm):
-        open_lm = partial(_language_model, _options_of(choice), packed.lm, offline=packed.offline)
-    arguments = packed, WorkerSetup(found.threads, packed.offline), open_lm, searched
-    with WorkerPool(RayWorkers(ClassifyWorker, arguments, found, print_status), found.workers) as pool:
+        open_lm = partial(_open_lm, _server_options(options), packed.lm, offline=packed.offline)
+    arguments = packed, WorkerSetup(cluster.threads, packed.offline), open_lm, search
+    with WorkerPool(RayWorkers(ClassifyWorker, arguments, cluster, print_status), cluster.workers) as pool:
         yield pool
 
 
-def _searched(index: Index | None, count: int) -> RemoteSearch | None:
+def _start_searchers(index: Index | None, count: int) -> RemoteSearch | None:
     if not count:
         return None
     if index is None:
-        raise UsageError("--searchers: no corpus is searched here", hint="leave it out")
-    from zicl.apps.cluster.search import searchers
+        raise UsageError("--on …,searchers=N: no corpus is searched here", hint="leave it out")
+    from zicl.apps.cluster.search import start_searchers
 
-    return searchers(index, count)
-
-
-def _options_of(choice: RemoteOptions) -> RemoteOptions:
-    """The options for a server alone; a worker's connections are its own."""
-    from zicl.apps.cluster.connect import model_path
-
-    options = {name: getattr(choice, name) for name in REMOTE}
-    return RemoteOptions(**{**options, "tokenizer": choice.tokenizer and model_path(choice.tokenizer)})
+    return start_searchers(index, count)
 
 
-def _language_model(choice: RemoteOptions, name: str, *, offline: bool) -> str | LanguageModel:
-    return choice.language_model(name, offline=offline)
+def _server_options(options: RemoteOptions) -> RemoteOptions:
+    """Return the options for a server alone, for a worker that opens its own connections."""
+    from zicl.apps.cluster.worker import model_path
+
+    given = parse_server(options.server)
+    if "tokenizer" in given:
+        given["tokenizer"] = model_path(given["tokenizer"])
+    return RemoteOptions(options.allow_remote_text, [f"{key}={value}" for key, value in given.items()])
 
 
-def _world(
+def _open_lm(options: RemoteOptions, name: str, *, offline: bool) -> str | LanguageModel:
+    return options.language_model(name, offline=offline)
+
+
+def _make_context(
     experiment: Experiment,
-    place: IndexLocation | None,
-    searched: RemoteSearch | None,
-    choice: RemoteOptions,
+    location: IndexLocation | None,
+    search: RemoteSearch | None,
+    options: RemoteOptions,
     *,
     offline: bool,
 ) -> ExperimentContext:
-    """Made on a worker."""
+    """Load an experiment's context on a worker."""
     from zicl.lab.evaluate.context import ExperimentContext
 
-    lm = choice.language_model(experiment.lm, offline=offline)
-    index = None if place is None else place.open(searched, offline=offline)
+    lm = options.language_model(experiment.lm, offline=offline)
+    index = None if location is None else location.open(search, offline=offline)
     return ExperimentContext(experiment, lm=None if isinstance(lm, str) else lm, index=index, offline=offline)

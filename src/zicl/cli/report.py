@@ -1,4 +1,4 @@
-"""The options of a report's HTML page: where it goes, and where its texts are."""
+"""zicl report: tables from results folders, figures, and one HTML page with everything."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ import typer
 from zicl.cli.console import print_status
 from zicl.cli.experiment_options import ExperimentOptions
 from zicl.cli.options import JsonOption, parse_names, with_options
+from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl.lab.report.build import EvaluationReport, Format
-    from zicl.lab.report.html.page import Browsing
-    from zicl.lab.report.html.sources import FoundFolders, SourceTexts
+    from zicl.lab.report.html.page import BrowserOptions
+    from zicl.lab.report.html.sources import PageFolders, SourceTexts
 
 _SOURCES = ("experiment", "corpus", "data", "train", "data_dir", "task_file")
 
 
 @dataclass(frozen=True)
 class PageOptions:
-    """What the options say; all but the first need the first."""
+    """The options of the HTML page; all but the first need the first."""
 
     html: Annotated[
         Path | None,
         typer.Option("--html", help="One self-contained HTML file: tables, figures, studies, single predictions."),
     ] = None
-    no_texts: Annotated[bool, typer.Option("--no-texts", help="HTML: ids in the place of texts.")] = False
+    no_texts: Annotated[bool, typer.Option("--no-texts", help="HTML: show ids instead of texts.")] = False
     predictions: Annotated[
         int | None,
-        typer.Option("--predictions", min=0, help="HTML: at most so many of each cell. [200, and 10,000 in all]"),
+        typer.Option("--predictions", min=0, help="HTML: maximum predictions per cell. [200, and 10,000 in all]"),
     ] = None
     experiment: Annotated[
         Path | None, typer.Option("--experiment", help="HTML: the experiment.toml, which says where texts are.")
@@ -59,14 +60,14 @@ class PageOptions:
         elif self.html.is_dir():
             raise UsageError(f"--html {self.html} is a folder, and a file was expected", hint="--html report.html")
 
-    def browsing(self) -> Browsing:
-        """What the page may show."""
-        from zicl.lab.report.html.page import Browsing
+    def browsing(self) -> BrowserOptions:
+        """Return what the page may show."""
+        from zicl.lab.report.html.page import BrowserOptions
 
-        return Browsing(not self.no_texts, self.predictions)
+        return BrowserOptions(not self.no_texts, self.predictions)
 
     def texts(self, manifests: Sequence[dict[str, Any]]) -> SourceTexts:
-        """The texts of the tasks in the results, as far as the options say where they are."""
+        """Return the texts of the tasks in the results, as far as the options say where they are."""
         from zicl.lab.report.html.sources import SourceTexts, read_texts
 
         if not any(getattr(self, name) for name in _SOURCES):
@@ -74,7 +75,7 @@ class PageOptions:
         experiment = ExperimentOptions(
             experiment=self.experiment,
             tasks=",".join(self._known_tasks(manifests)) or None,
-            # What is asked of an experiment here is only where its texts are: no method may need more.
+            # Only the place of its texts is needed: no method may require more.
             methods="majority",
             corpus=self.corpus,
             data=self.data,
@@ -85,12 +86,12 @@ class PageOptions:
         return read_texts(experiment, manifests)
 
     def unknown_tasks(self, manifests: Sequence[dict[str, Any]]) -> list[str]:
-        """The tasks of the results that no table of tasks has: their texts are not looked up."""
+        """Return the tasks of the results that no table of tasks has: their texts are not looked up."""
         known = self._known_tasks(manifests)
         return [name for name in _named(manifests) if name not in known]
 
     def _known_tasks(self, manifests: Sequence[dict[str, Any]]) -> list[str]:
-        """The tasks of the results that the tables of tasks have; others stay ids, which the page says."""
+        """Return the tasks of the results that the tables of tasks have; the page shows ids for the others."""
         from zicl._util.files import read_toml
         from zicl.exceptions import ConfigError
         from zicl.lab.evaluate.tasks import read_tasks
@@ -105,9 +106,6 @@ class PageOptions:
 
 def _named(manifests: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for manifest in manifests for name in manifest["tasks"]))
-
-
-# -- zicl report: tables from results folders, and one page with everything.
 
 
 class MetricName(StrEnum):
@@ -127,20 +125,20 @@ class Formats(StrEnum):
 
 
 class Comparisons(StrEnum):
-    """Whose numbers stand beside ours."""
+    """Whose numbers to show beside ours."""
 
     PAPER = "paper"
 
 
 class Calibrations(StrEnum):
-    """What is taken off the stored scores."""
+    """What to subtract from the stored scores."""
 
     BATCH = "batch"
 
 
 @with_options(PageOptions)
 def report(
-    choice: PageOptions,
+    options: PageOptions,
     results: Annotated[
         list[Path],
         typer.Argument(help="Results folders of 'zicl evaluate', one for each model; with --html also studies."),
@@ -153,7 +151,7 @@ def report(
     ] = None,
     calibrate: Annotated[
         Calibrations | None,
-        typer.Option(help="Take off what a label gets on average over the test inputs; no gold label is read."),
+        typer.Option(help="Subtract what a label gets on average over the test inputs; no gold label is read."),
     ] = None,
     shares: Annotated[
         bool, typer.Option("--shares", help="Also accuracy and macro-F1 on test rows drawn with other label shares.")
@@ -172,18 +170,19 @@ def report(
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Print the main table, differences to baselines, predicted labels, copy rates and what probabilities claim."""
+    """Print the main table, differences to baselines, predicted labels, copy rates and calibration."""
     if json_output and form not in (None, Formats.JSON):
         raise UsageError(f"--json and --format {form} were given", hint="leave one of them out")
     from zicl._util.files import write_text
     from zicl.lab.report.build import SUFFIXES, make_report
 
+    preflight(figures=figures or options.html)
     chosen = Formats.JSON if json_output else form
-    # Before any work: a name that cannot be written should not cost a minute of bootstrap.
+    # First: a name that cannot be written should not cost a minute of bootstrap.
     targets = _targets(output, chosen, SUFFIXES)
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UsageError(f"--figures {figures} is a file, and a folder was expected", hint="name a folder for them")
-    found = None if choice.html is None else _found(results)
+    found = None if options.html is None else _found(results)
     paths = results if found is None else found.results
     if found is not None and not paths:
         other = {"--metric": metric is not MetricName.ACCURACY, "--compare": compare, "--against": against}
@@ -199,7 +198,7 @@ def report(
             against=parse_names(against) or (),
         )
     if found is not None:
-        _write_page(choice, found, made)
+        _write_page(options, found, made)
     if made is None:
         return
     for kind, path in targets.items():
@@ -207,41 +206,41 @@ def report(
         print_status(f"written to {path}")
     if figures is not None:
         _draw(made, figures)
-    # Who asks for a page alone wants no tables on the screen.
+    # A page alone needs no tables on the screen.
     if output is None and (found is None or chosen):
         typer.echo(made.render((chosen or Formats.MARKDOWN).value), nl=False)
 
 
-def _found(paths: list[Path]) -> FoundFolders:
+def _found(paths: list[Path]) -> PageFolders:
     from zicl.lab.report.html.sources import find_folders
 
     return find_folders(paths)
 
 
-def _write_page(choice: PageOptions, found: FoundFolders, made: EvaluationReport | None) -> None:
+def _write_page(options: PageOptions, found: PageFolders, made: EvaluationReport | None) -> None:
     from zicl._util.files import write_text
     from zicl.lab.evaluate.store import ResultsFolder
     from zicl.lab.report.html.page import make_page
 
-    if choice.html is None:
+    if options.html is None:
         return
     folders = (*found.results, *(folder for study in found.studies for folder in study.results))
     manifests = [ResultsFolder.open(folder).manifest for folder in folders]
-    texts = choice.texts(manifests)
-    write_text(choice.html, make_page(found, made, texts, choice.browsing()))
-    print_status(f"written to {choice.html}, {choice.html.stat().st_size / 1e6:.1f} MB")
-    if choice.no_texts:
+    texts = options.texts(manifests)
+    write_text(options.html, make_page(found, made, texts, options.browsing()))
+    print_status(f"written to {options.html}, {options.html.stat().st_size / 1e6:.1f} MB")
+    if options.no_texts:
         return
     if not (texts.tests or texts.index):
         print_status("inputs and demonstrations go by their ids: --data-dir or --data and --corpus name their texts")
-    if unknown := choice.unknown_tasks(manifests):
+    if unknown := options.unknown_tasks(manifests):
         print_status(
             f"{', '.join(unknown)}: a task of your own is known by --task-file; without it its inputs go by their ids"
         )
 
 
 def _draw(made: EvaluationReport, folder: Path) -> None:
-    from zicl.lab.report.figures import draw_figures
+    from zicl.lab.report.reliability import draw_figures
 
     written = draw_figures(made.results, folder)
     print_status(
@@ -250,7 +249,7 @@ def _draw(made: EvaluationReport, folder: Path) -> None:
 
 
 def _check_for_studies(given: Mapping[str, Any]) -> None:
-    """Studies have tables of their own, which these options do not change."""
+    """Refuse options that do not change the tables of studies."""
     for option, value in given.items():
         if value:
             raise UsageError(
@@ -260,7 +259,7 @@ def _check_for_studies(given: Mapping[str, Any]) -> None:
 
 
 def _targets(output: Path | None, chosen: Formats | None, suffixes: dict[Format, str]) -> dict[Format, Path]:
-    """The files to write, by format."""
+    """Return the files to write, by format."""
     if output is None:
         return {}
     if output.is_dir() or not output.suffix:

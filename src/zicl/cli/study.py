@@ -1,4 +1,4 @@
-"""zicl study: one of the paper's questions, or all of them, from experiments to figures and findings."""
+"""zicl study: the paper's ablations and analyses, from experiments to figures and findings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import typer
 from zicl._util.progress import duration
 from zicl.cli.console import print_status, progress_bars
 from zicl.cli.experiment_options import DataOptions
-from zicl.cli.model_options import LoadingOptions
 from zicl.cli.options import JsonOption, with_options
+from zicl.cli.preflight import preflight
 from zicl.exceptions import HeadsError, UsageError
+from zicl.lab.study.registry import ALL, NAMES
 
 if TYPE_CHECKING:
     from zicl._util.progress import ProgressReport
@@ -30,8 +31,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class StudyCommandOptions(LoadingOptions, DataOptions):
-    """What the options say of a study's experiments, where its own settings are not wanted."""
+class StudyCommandOptions(DataOptions):
+    """The options that override the settings of a study's experiments."""
 
     tasks: Annotated[
         str | None,
@@ -45,12 +46,8 @@ class StudyCommandOptions(LoadingOptions, DataOptions):
         Path | None, typer.Option("--config", help="A TOML file of settings, for all studies and for single ones.")
     ] = None
 
-    def given(self) -> dict[str, Any]:
-        """The keys of an experiment that options set."""
-        return {**super().given(), **self.scoring()}
-
-    def bench(self, folder: Path, report: ProgressReport, *, dry: bool) -> StudyContext:
-        """What the studies run on; nothing is loaded yet."""
+    def context(self, folder: Path, report: ProgressReport, *, dry_run: bool) -> StudyContext:
+        """Return the context of the studies; nothing is loaded yet."""
         from zicl.lab.study.context import StudyContext
         from zicl.lab.study.settings import read_settings
 
@@ -60,55 +57,58 @@ class StudyCommandOptions(LoadingOptions, DataOptions):
             settings,
             folder,
             lambda experiment: self.placed(experiment, self.config),
-            self._asked,
+            self._remote_lm,
             offline=self.offline,
-            dry=dry,
+            dry_run=dry_run,
             report=report,
         )
 
-    def _asked(self, name: str) -> LanguageModel | None:
-        """A model behind a server."""
+    def _remote_lm(self, name: str) -> LanguageModel | None:
+        """Open a model behind a server."""
         found = self.language_model(name, offline=self.offline)
         return None if isinstance(found, str) else found
 
 
 @with_options(StudyCommandOptions)
 def study(
-    choice: StudyCommandOptions,
+    options: StudyCommandOptions,
     name: Annotated[
         str,
-        typer.Argument(
-            help="copying, labels, retrieval, heads, coverage, corpus-size, format, order; or reproduce: all of them."
-        ),
+        typer.Argument(help=f"{', '.join(NAMES)}; or {ALL}: all of them."),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder of all studies; what is in it goes on.")
+        Path, typer.Option("--output", "-o", help="The folder of all studies; unfinished ones are resumed.")
     ] = Path("studies"),
-    shard: Annotated[str | None, typer.Option("--shard", help="I/N: only the I-th of N parts of each plan.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and how long it would take.")] = False,
+    shard: Annotated[
+        str | None, typer.Option("--shard", help="I/N: run only the I-th of N parts of each plan.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would run, and how long it would take.")
+    ] = False,
     find: Annotated[
         bool, typer.Option("--find", help="heads: only find them, and draw the map of their scores.")
     ] = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Run a study's experiments, draw its figures and say what was found. A stopped run goes on where it was."""
+    """Run a study's experiments, draw its figures and print its findings. A stopped run can be resumed."""
     from zicl.lab.evaluate.plan import RunShard
-    from zicl.lab.study.settings import get_studies
+    from zicl.lab.study.registry import get_studies
 
+    preflight(figures=None if dry_run else True)
     studies, part = get_studies(name), None if shard is None else RunShard.parse(shard)
     if find and name != _FINDS:
         raise UsageError(f"--find is for zicl study {_FINDS}, not for {name}", hint="leave it out")
     if find and (dry_run or shard):
         raise UsageError("--find goes with neither --dry-run nor --shard", hint="it takes minutes; leave them out")
     with progress_bars() as report:
-        bench = choice.bench(output, report, dry=dry_run)
-        bench.check(studies, finding=find)
+        context = options.context(output, report, dry_run=dry_run)
+        context.check(studies, finding=find)
         if find:
-            answer: Any = _find(studies[0], bench)
+            answer: Any = _find(studies[0], context)
         elif dry_run:
-            answer = _dry_run(studies, bench, part)
+            answer = _dry_run(studies, context, part)
         else:
-            answer = _run(studies, bench, part)
+            answer = _run(studies, context, part)
     if json_output:
         typer.echo(json.dumps(answer if find else [asdict(each) for each in answer], ensure_ascii=False))
     elif find:
@@ -119,14 +119,14 @@ def study(
         _show(answer, output)
 
 
-def _run(studies: list[Study], bench: StudyContext, part: RunShard | None) -> list[StudyRun]:
+def _run(studies: list[Study], context: StudyContext, part: RunShard | None) -> list[StudyRun]:
     from zicl.lab.study.run import run_study
 
-    return _each(studies, lambda study: run_study(study, bench, shard=part))
+    return _each(studies, lambda study: run_study(study, context, shard=part))
 
 
 def _each(studies: list[Study], step: Callable[[Study], T]) -> list[T]:
-    """A step for every study; of several, one that the model has no heads for is left out, and this is said."""
+    """Run a step for every study; skip one that needs heads the model does not expose, with a note."""
     done = []
     for each in studies:
         try:
@@ -140,17 +140,17 @@ def _each(studies: list[Study], step: Callable[[Study], T]) -> list[T]:
 
 def _show(answer: list[StudyRun], output: Path) -> None:
     for ran in answer:
-        typer.echo(f"{ran.told.title}\n" + "".join(f"  {line}\n" for line in ran.told.findings), nl=False)
+        typer.echo(f"{ran.summary.title}\n" + "".join(f"  {line}\n" for line in ran.summary.findings), nl=False)
         rows = f"{ran.computed:,} rows computed in {duration(ran.seconds)}, {ran.kept:,} were there"
-        shared = f", {ran.borrowed:,} taken from other studies" if ran.borrowed else ""
+        shared = f", {ran.reused:,} taken from other studies" if ran.reused else ""
         state = "" if ran.complete else "; some rows are still missing"
-        print_status(f"{ran.study}: {rows}{shared}{state}; {len(ran.told.figures)} figures: {output / ran.study}")
+        print_status(f"{ran.study}: {rows}{shared}{state}; {len(ran.summary.figures)} figures: {output / ran.study}")
 
 
-def _dry_run(studies: list[Study], bench: StudyContext, part: RunShard | None) -> list[StudyCost]:
+def _dry_run(studies: list[Study], context: StudyContext, part: RunShard | None) -> list[StudyCost]:
     from zicl.lab.study.run import StudyCosts
 
-    counted = _each(studies, StudyCosts(bench, part).of)
+    counted = _each(studies, StudyCosts(context, part).estimate)
     return [cost for parts in counted for cost in parts]
 
 
@@ -168,17 +168,17 @@ def _show_costs(answer: list[StudyCost]) -> None:
     print_status("not counted: building and embedding a corpus, and finding heads")
 
 
-def _find(study: Study, bench: StudyContext) -> dict[str, Any]:
+def _find(study: Study, context: StudyContext) -> dict[str, Any]:
     from zicl.lab.study.context import LoadedSetup
     from zicl.lab.study.heads import HeadOptions, draw_scores
 
-    options = bench.settings.options(study)
+    options = context.settings.options(study)
     assert isinstance(options, HeadOptions)
-    scores = LoadedSetup(bench, study).heads(options.task, options.examples, options.found_on)
-    drawn = draw_scores(bench.folder / study.name, options)
+    scores = LoadedSetup(context, study).heads(options.task, options.examples, options.found_on)
+    drawn = draw_scores(context.folder / study.name, options)
     top = {str(head): scores[head] for head in scores.top(options.count)}
     about = {"model": scores.model, "task": scores.task, "prompts": scores.prompts, "found_on": scores.found_on}
-    return {**about, "heads": top, "map": str(bench.folder / study.name / drawn.file)}
+    return {**about, "heads": top, "map": str(context.folder / study.name / drawn.file)}
 
 
 def _show_heads(answer: dict[str, Any]) -> None:

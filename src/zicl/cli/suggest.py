@@ -1,4 +1,4 @@
-"""zicl suggest: signs that need no labels, and the options that address them."""
+"""zicl suggest: a diagnosis that needs no labels, and the options that address what it finds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
+from zicl.cli.preflight import preflight
 
 if TYPE_CHECKING:
     from zicl.apps.suggest.run import Diagnosis
@@ -25,28 +26,29 @@ _STYLES = {"warn": "bold red", "look": "bold yellow", "good": "green"}
 
 @with_options(ClassifierOptions)
 def suggest(
-    choice: ClassifierOptions,
+    options: ClassifierOptions,
     file: Annotated[
         str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
     ],
     text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
     pair_column: Annotated[str | None, typer.Option(help="The column that holds the second text of a pair.")] = None,
-    sample: Annotated[int, typer.Option(min=5, help="How many texts are looked at, four times each.")] = 40,
+    sample: Annotated[int, typer.Option(min=5, help="How many texts to score, four times each.")] = 40,
     json_output: JsonOption = False,
 ) -> None:
-    """Look at unlabelled texts, corpus and labels: signs of trouble, and the options that address them."""
+    """Diagnose unlabelled texts, corpus and labels: signs of trouble, and the options that address them."""
+    preflight(file=file)
     from zicl.inputs.tables import read_rows
 
     texts = [row.text for row in read_rows(file, text_column=text_column, pair_column=pair_column)]
     # Slow to import: a file that cannot be read is found before.
     from zicl.apps.suggest.run import suggest as find
 
-    print_status(f"{len(texts):,} rows; at most {sample:,} different texts are looked at")
-    print_status("signs are read off plain scores: no calibration, one inference and one draw of labels at a time")
+    print_status(f"{len(texts):,} rows; at most {sample:,} different texts are scored")
+    print_status("signs come from plain scores: no calibration, one inference and one draw of labels at a time")
     with progress_bars() as report:
         report("loading the models", 0, None)
         columns = {"text_column": text_column, "pair_column": pair_column}
-        classifier = _plain(choice).classifier(lambda: texts, report, columns)
+        classifier = _plain(options).classifier(lambda: texts, report, columns)
         found = find(classifier, texts, sample=sample, report=report)
     if json_output:
         typer.echo(json.dumps({**asdict(found), "note": _NOTE}, ensure_ascii=False))
@@ -54,15 +56,15 @@ def suggest(
         _show(found)
 
 
-def _plain(choice: ClassifierOptions) -> ClassifierOptions:
-    """The choice without what is fitted on texts: the signs do without it, and fitting would be work for nothing."""
-    if choice.saved is not None:
-        return choice
+def _plain(options: ClassifierOptions) -> ClassifierOptions:
+    """Drop what is fitted on texts: the diagnosis does not use it, and fitting would be wasted."""
+    if options.saved is not None:
+        return options
     fitted = ("calibration.", "retrieval.share=")
-    kept = [entry for entry in choice.settings or [] if not entry.startswith(fitted)]
+    kept = [entry for entry in options.settings or [] if not entry.startswith(fitted)]
     # Texts that join the corpus are still read.
     joining = any(entry.startswith("retrieval.include_fit_texts=") for entry in kept)
-    return choice.but(calibrate=None, share=None, fit=choice.fit if joining else None, settings=kept)
+    return options.but(calibrate=None, fit=options.fit if joining else None, settings=kept)
 
 
 def _show(found: Diagnosis) -> None:
@@ -76,7 +78,7 @@ def _show(found: Diagnosis) -> None:
     console = Console(highlight=False)
     console.print(f"{len(found.signals)} signs from {found.asked:,} of {found.distinct:,} different texts")
     ordered = sorted(found.signals, key=lambda each: _WORST_FIRST.index(each.level))
-    # Neighbours in the list that one option addresses share its line.
+    # Consecutive signs that one option addresses share its line.
     for (level, option), members in groupby(ordered, key=lambda each: (each.level, each.option)):
         for signal in members:
             console.print(Text(f"{level}  {signal.name}: {signal.value:.2f}", style=_STYLES[level]))

@@ -1,31 +1,28 @@
-"""Read every kind of source as blocks of text, in a stream: a file of any size can be read.
-
-A block is the text between blank lines.
-"""
+"""Stream the text of a source, of any format and size, as blocks: the text between blank lines."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from zicl._util.process import require_extra
 from zicl.corpus.sources import Source
-from zicl.exceptions import DownloadError, ModelError, TextError
+from zicl.exceptions import DownloadError, TextError
 from zicl.inputs.files import TextFile, not_parquet
-from zicl.inputs.tables import table_rows
+from zicl.inputs.tables import csv_rows, json_lines
 
 END_OF_TEXT = "<|endoftext|>"
 _BREAK = re.compile(r"\n[^\S\n]*\n\s*|<\|endoftext\|>")
-# A .txt file without blank lines is still cut somewhere: at the first line end after this many characters.
+# A .txt file without blank lines is split at the first line end after this many characters.
 _LONGEST_BLOCK = 1 << 20
 
 
 class TextBlock(NamedTuple):
-    """A piece of text. ``record`` counts documents within the source.
+    """A piece of text; ``record`` is the number of its document in the source.
 
-    In a .txt file every block is its own document, and ``group`` counts what blocks belong to: the file, or its part
-    up to ``<|endoftext|>``. In other formats a record is a document and its own group.
+    In a .txt file every block is a document, and ``group`` numbers the parts of the file that ``<|endoftext|>``
+    separates. In other formats a record is a document, and the only one of its group.
     """
 
     record: int
@@ -34,7 +31,7 @@ class TextBlock(NamedTuple):
 
 
 class SourceReader:
-    """Read one source. ``consumed`` is how many of its bytes were read, for a progress bar."""
+    """Read one source; ``lines`` makes every line of a .txt file a record."""
 
     def __init__(
         self, source: Source, text_column: str = "text", lines: bool = False, encoding: str = "utf-8-sig"
@@ -44,12 +41,12 @@ class SourceReader:
 
     @property
     def consumed(self) -> int:
-        """Bytes of the file that were read."""
+        """The number of bytes of the file that were read, for a progress bar."""
         return self._file.consumed
 
     @property
     def grouped(self) -> bool:
-        """Whether blocks are documents that belong to something larger."""
+        """Whether documents form groups (see ``TextBlock``)."""
         return self.source.format == "txt" and not self.lines
 
     def blocks(self) -> Iterator[TextBlock]:
@@ -75,11 +72,13 @@ class SourceReader:
                 )
             if "\0" in text:
                 raise self._nul(number)
-            if not _encodable(text):
+            try:
+                text.encode("utf-8")
+            except UnicodeEncodeError as error:
                 raise TextError(
                     f"{self.source.name}, record {number}: the text holds a broken character (a lone surrogate)",
                     hint="the file was not written as UTF-8: write it again",
-                )
+                ) from error
             yield text
 
     def _txt_blocks(self) -> Iterator[TextBlock]:
@@ -104,20 +103,11 @@ class SourceReader:
         return (line for line in self._file.lines() if line.strip())
 
     def _jsonl(self) -> Iterator[str]:
-        for number, line in enumerate(self._file.lines(), start=1):
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise TextError(
-                    f"{self.source.name}, line {number}: not JSON ({error.msg})",
-                    hint="expected one JSON object per line",
-                ) from error
+        for number, value in json_lines(self._file):
             yield value if isinstance(value, str) else self._pick(value, number)
 
     def _csv(self) -> Iterator[str]:
-        for number, row in enumerate(table_rows(self._file.lines(), self.source.path), start=1):
+        for number, row in enumerate(csv_rows(self._file.lines(), self.source.path), start=1):
             yield self._pick(row, number)
 
     def _parquet(self) -> Iterator[str]:
@@ -135,16 +125,13 @@ class SourceReader:
             raise not_parquet(self.source.name, error) from error
 
     def _hf(self) -> Iterator[str]:
-        try:
-            import datasets
-        except ImportError as error:
-            raise ModelError(
-                "reading Hugging Face data sets needs an extra", hint='pip install "zicl[data]"'
-            ) from error
+        require_extra("data", "reading Hugging Face data sets", "datasets")
+        import datasets
+
         name, _, split = self.source.path.removeprefix("hf:").partition(":")
         try:
             rows = datasets.load_dataset(name, split=split or "train", streaming=True)
-            # A stream: it may break at any row.
+            # Rows are streamed: any of them may fail.
             for number, row in enumerate(rows, start=1):
                 yield self._pick(row, number)
         except TextError:
@@ -158,14 +145,14 @@ class SourceReader:
     def _pick(self, row: Any, number: int) -> str:
         if not isinstance(row, dict) or self.text_column not in row:
             raise self._no_column(list(row) if isinstance(row, dict) else [], number)
-        value: str = row[self.text_column]
-        return value
+        text: str = row[self.text_column]
+        return text
 
     def _no_column(self, names: list[str], number: int | None = None) -> TextError:
         where = f", record {number}" if number else ""
         return TextError(
             f"{self.source.name}{where}: there is no column {self.text_column!r}",
-            hint=f"name the text's column with --text-column; there are: {', '.join(map(str, names)) or 'none'}",
+            hint=f"name the column of the text with --text-column; there are: {', '.join(map(str, names)) or 'none'}",
         )
 
     def _nul(self, number: int) -> TextError:
@@ -173,11 +160,3 @@ class SourceReader:
             f"{self.source.name}, record {number}: the text holds a NUL byte",
             hint="the file may be binary or UTF-16: convert it to UTF-8, or build the corpus with --encoding",
         )
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

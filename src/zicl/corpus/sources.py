@@ -1,4 +1,4 @@
-"""What to read: files, folders, standard input and Hugging Face data sets, each with its domain."""
+"""Find what a corpus is built from: files, folders, standard input and Hugging Face data sets, each with a domain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zicl.inputs.files import FORMATS, detect_format, display_name
 
 @dataclass(frozen=True)
 class Source:
-    """One thing to read. ``path`` is a file, ``-`` for standard input, or ``hf:ID`` for a data set."""
+    """One input of a corpus. ``path`` is a file, ``-`` for standard input, or ``hf:ID`` for a data set."""
 
     path: str
     domain: str
@@ -21,12 +21,12 @@ class Source:
 
     @property
     def name(self) -> str:
-        """A name to show: never a folder of the machine the corpus was built on."""
+        """The name to show, without folders: it is stored in the corpus."""
         return display_name(self.path)
 
     @property
     def size(self) -> int:
-        """Bytes on disk, 0 where that means nothing."""
+        """Bytes on disk, 0 if it is not a file."""
         return Path(self.path).stat().st_size if self.is_file else 0
 
     @property
@@ -41,71 +41,44 @@ def find_sources(
     *,
     kind: str | None = None,
 ) -> list[Source]:
-    """All sources, in the order given and sorted within a folder; plain paths are the domain ``text``.
+    """Return all sources, in the given order and sorted within a folder; ``paths`` have the domain ``text``.
 
     >>> find_sources(["-"])
     [Source(path='-', domain='text', format='txt')]
     """
-    found: list[Source] = []
+    if kind is not None and kind not in FORMATS:
+        raise TextError(f"unknown format {kind!r}", hint=f"expected one of: {', '.join(FORMATS)}")
+    sources: list[Source] = []
     for path in paths:
-        found += _expand(str(path), "text", kind)
+        sources += _expand(str(path), "text", kind)
     for domain, members in (domains or {}).items():
         for path in members:
-            found += _expand(str(path), domain, kind)
-    if not found:
+            sources += _expand(str(path), domain, kind)
+    if not sources:
         raise TextError("no input was named", hint="name files, folders, hf:DATASET, or - for standard input")
-    return found
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    """What is in a folder and those in it, but nothing of corpora, whole or half built: they are no raw text.
-
-    Linked folders count, each once; one that cannot be read is an error.
-    """
-    seen = {os.path.realpath(folder)}
-    for place, inside, names in os.walk(folder, onerror=_unreadable, followlinks=True):
-        kept = []
-        for name in sorted(inside):
-            real = os.path.realpath(Path(place) / name)
-            if real not in seen and not _is_corpus(Path(place) / name):
-                seen.add(real)
-                kept.append(name)
-        inside[:] = kept
-        yield from (Path(place) / name for name in names)
-
-
-def _unreadable(error: OSError) -> None:
-    raise TextError(
-        f"the folder {error.filename} cannot be read: {error.strerror}", hint="check its permissions, or leave it out"
-    ) from error
-
-
-def _is_corpus(folder: Path) -> bool:
-    half = folder.suffix == ".partial" and (folder / "state.json").is_file()
-    return half or ((folder / "manifest.json").is_file() and (folder / "sentences.arrow").is_file())
+    return sources
 
 
 def _expand(path: str, domain: str, kind: str | None) -> list[Source]:
-    if kind is not None and kind not in FORMATS:
-        raise TextError(f"unknown format {kind!r}", hint=f"expected one of: {', '.join(FORMATS)}")
+    """Return the source that a path names, or all sources in a folder."""
     if path == "-":
         return [Source("-", domain, kind or "txt")]
     if path.startswith("hf:"):
         return [Source(path, domain, "hf")]
     if not path.strip():
-        # It would be the current folder.
+        # Path("") is the current folder.
         raise TextError("a path is empty", hint="a variable that is not set? Name a file, or . for the current folder")
     place = Path(path)
     if place.is_dir():
-        files = sorted(p for p in _below(place) if p.is_file() and (kind or detect_format(p.name)))
+        files = sorted(p for p in _walk(place) if p.is_file() and (kind or detect_format(p.name)))
         if not files:
             raise TextError(
                 f"the folder {place} holds no file that can be read",
-                hint=f"expected files ending in {', '.join('.' + f for f in FORMATS)}, or those with .gz or .zst",
+                hint=f"expected files ending in {', '.join('.' + f for f in FORMATS)}, possibly with .gz or .zst",
             )
         return [Source(str(p), domain, kind or str(detect_format(p.name))) for p in files]
     if not place.exists():
-        raise TextError(f"there is no file {place}", hint="check the path; quote patterns your shell expands")
+        raise TextError(f"there is no file {place}", hint="check the path")
     if not os.access(place, os.R_OK):
         raise TextError(f"{place} cannot be read: permission denied", hint="check the file's permissions")
     kind = kind or detect_format(place.name)
@@ -115,3 +88,32 @@ def _expand(path: str, domain: str, kind: str | None) -> list[Source]:
             hint=f"expected one of {', '.join('.' + f for f in FORMATS)} (also .gz, .zst), or name it with --format",
         )
     return [Source(str(place), domain, kind)]
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield all files below a folder, except for those of corpora, finished or not: they are not raw text.
+
+    Symbolic links are followed, but every folder is read once; a folder that cannot be read is an error.
+    """
+    seen = {os.path.realpath(folder)}
+    for parent, subfolders, names in os.walk(folder, onerror=_raise_unreadable, followlinks=True):
+        new = []
+        for name in sorted(subfolders):
+            real = os.path.realpath(Path(parent) / name)
+            if real not in seen and not _is_corpus(Path(parent) / name):
+                seen.add(real)
+                new.append(name)
+        # os.walk visits what is left in this list.
+        subfolders[:] = new
+        yield from (Path(parent) / name for name in names)
+
+
+def _raise_unreadable(error: OSError) -> None:
+    raise TextError(
+        f"the folder {error.filename} cannot be read: {error.strerror}", hint="check its permissions, or leave it out"
+    ) from error
+
+
+def _is_corpus(folder: Path) -> bool:
+    unfinished = folder.suffix == ".partial" and (folder / "state.json").is_file()
+    return unfinished or ((folder / "manifest.json").is_file() and (folder / "sentences.arrow").is_file())

@@ -1,4 +1,4 @@
-"""Sentence splitters by name."""
+"""Split blocks of text into paragraphs of sentences, with a sentence splitter chosen by name."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 
 from zicl._util.registry import Registry
 
+# From a text to its sentences.
 Splitter = Callable[[str], list[str]]
+# From blocks to the paragraphs of each, in order; the paragraphs of a block depend on nothing else.
+SplitMany = Callable[[Iterable[str]], Iterator[list[list[str]]]]
+# A block is split after this many sentences, so that physical neighbours are about the same thing.
+LONGEST_PARAGRAPH = 20
+SPLITTERS = Registry("splitter", {"sentencex": "zicl.corpus.splitter:sentencex", "punkt": "zicl.corpus.splitter:punkt"})
 
 
 def sentencex() -> Splitter:
-    """sentencex: fast, and right on abbreviations, lowercase and tokenised text."""
+    """Return the sentencex splitter: fast, and right on abbreviations, lowercase and tokenised text."""
     from sentencex import segment
 
     def split(text: str) -> list[str]:
@@ -20,7 +26,7 @@ def sentencex() -> Splitter:
 
 
 def punkt() -> Splitter:
-    """NLTK's Punkt, which the paper used."""
+    """Return NLTK's Punkt splitter, which the paper used."""
     from nltk.tokenize.punkt import PunktTokenizer
 
     from zicl._util.catalog import nltk_folder
@@ -34,26 +40,14 @@ def punkt() -> Splitter:
     return split
 
 
-SPLITTERS = Registry("splitter", {"sentencex": "zicl.corpus.splitter:sentencex", "punkt": "zicl.corpus.splitter:punkt"})
-
-
 def get_splitter(name: str) -> Splitter:
-    """A splitter by name."""
+    """Return a splitter by name."""
     make: Callable[[], Splitter] = SPLITTERS.get(name)
     return make()
 
 
-# -- From a block of text to paragraphs of sentences.
-
-
-# Tidied blocks to the paragraphs of each, in their order; a block's paragraphs depend on nothing else.
-SplitMany = Callable[[Iterable[str]], Iterator[list[list[str]]]]
-# A block without blank lines is cut after this many sentences, so that neighbours stay close.
-LONGEST_PARAGRAPH = 20
-
-
 def normalize_space(text: str) -> str:
-    r"""One line, single spaces.
+    r"""Return the text on one line with single spaces.
 
     >>> normalize_space(" so\n  good ")
     'so good'
@@ -61,19 +55,19 @@ def normalize_space(text: str) -> str:
     return " ".join(text.split())
 
 
-def paragraphs(tidied: str, split: Splitter) -> Iterator[list[str]]:
-    """The sentences of a tidied block in order, at most twenty to a paragraph.
+def paragraphs(text: str, split: Splitter) -> Iterator[list[str]]:
+    """Yield the sentences of a block in order, at most ``LONGEST_PARAGRAPH`` per paragraph.
 
     >>> [len(p) for p in paragraphs("x. " * 45, lambda text: text.split())]
     [20, 20, 5]
     """
-    sentences = split(tidied)
+    sentences = split(text)
     for start in range(0, len(sentences), LONGEST_PARAGRAPH):
         yield sentences[start : start + LONGEST_PARAGRAPH]
 
 
 def split_locally(split: Splitter) -> SplitMany:
-    """Blocks split one after the other.
+    """Return a function that splits blocks one after the other in this process.
 
     >>> list(split_locally(str.split)(["a b", "c"]))
     [[['a', 'b']], [['c']]]

@@ -1,4 +1,12 @@
-"""The files of a corpus or an index, against what its manifest says of them."""
+"""A corpus on disk: one folder of Arrow files, opened as a memory map.
+
+reviews.zicl/
+  sentences.arrow    every sentence in order, with its document, position in the paragraph, domain, and whether it is
+                     indexed: of equal sentences only the first is
+  texts.arrow        the hashes of documents and distinct sentences, to find documents by their text
+  manifest.json      domains, sources, counts, sizes and hashes of the files; written last
+  index/             vectors (zicl.retrieve)
+"""
 
 from __future__ import annotations
 
@@ -13,42 +21,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zicl._util.files import file_hash, read_json
+from zicl._util.files import file_hash, read_json, write_json
+from zicl._util.process import __version__
 from zicl._util.registry import did_you_mean
 from zicl.corpus.dedup import document_hash, same_text_hash
 from zicl.corpus.subset import NO_REPLACEMENTS, CorpusSubset, DuplicateReplacements
 from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, StorageError, UsageError
 from zicl.inputs.pair import Text
-
-# Below this size opening a corpus checks the hashes, above it only the sizes ("zicl corpus info --verify").
-_VERIFY_BELOW = 256 << 20
-
-
-def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool | None = None) -> None:
-    """Compare files with what a manifest says of them, and name the one that differs."""
-    small = sum(entry["bytes"] for entry in files.values()) < _VERIFY_BELOW
-    for name, entry in files.items():
-        path = folder / name
-        problem = None
-        if not path.is_file():
-            problem = "is missing"
-        elif path.stat().st_size != entry["bytes"]:
-            problem = f"has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}"
-        elif (small if verify is None else verify) and file_hash(path) != entry["sha256"]:
-            problem = "has other contents than when it was written"
-        if problem:
-            raise CorpusDamagedError(
-                f"{path} {problem}", hint="copy the folder again from its source, or build it anew"
-            )
-
-
-def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Size and hash of files, for a manifest."""
-    return {n: {"bytes": (folder / n).stat().st_size, "sha256": file_hash(folder / n)} for n in names}
-
-
-# -- A corpus on disk: one folder, memory-mapped, with a manifest that is written last.
-
 
 FORMAT = 1
 SENTENCES, TEXTS, MANIFEST = "sentences.arrow", "texts.arrow", "manifest.json"
@@ -62,11 +41,13 @@ SCHEMA = pa.schema(
     }
 )
 HASHES = pa.schema({"hash": pa.uint64(), "document": pa.int64()})
+# Opening a corpus checks the hashes of smaller files, and only the sizes of larger ones (zicl corpus info --verify).
+_VERIFY_BELOW = 256 << 20
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence and its place in the corpus; of a training example, its text or pair."""
+    """A sentence and its place in the corpus; ``text`` is a pair only for training examples."""
 
     row: int
     text: Text
@@ -77,19 +58,19 @@ class Sentence:
 
 
 class Corpus:
-    """The sentences of a corpus in their order, or a part of them. Opening it reads no text.
+    """The sentences of a corpus in order, or a subset of them, which keep their row numbers.
 
-    Rows keep their numbers in a part. A handle: deep copies are the corpus itself.
+    Opening it reads no text; a deep copy is the same object.
     """
 
-    def __init__(self, path: Path, manifest: dict[str, Any], part: CorpusSubset | None = None) -> None:
+    def __init__(self, path: Path, manifest: dict[str, Any], subset: CorpusSubset | None = None) -> None:
         self.path, self.manifest = path, manifest
-        self.part = part or CorpusSubset(removed_domains(manifest))
-        # Both at once: the folder may be replaced by a changed corpus while this one is in use.
-        self.table: pa.Table = _map(path / SENTENCES)
-        self.known_texts: pa.Table = _map(path / TEXTS)
+        self.subset = subset or CorpusSubset(removed_domains(manifest))
+        # Both are opened now: the folder may be replaced by a changed corpus while this one is in use.
+        self.table: pa.Table = map_table(path / SENTENCES)
+        self.hash_table: pa.Table = map_table(path / TEXTS)
         self._names: list[str] = [domain["name"] for domain in manifest["domains"]]
-        self.domains = [name for name in self._names if name not in self.part.without]
+        self.domains = [name for name in self._names if name not in self.subset.without]
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool | None = None) -> Corpus:
@@ -107,8 +88,8 @@ class Corpus:
 
     @property
     def hash(self) -> str:
-        """Identifies the text that is used: the hash of the sentences file, and of what is left out of it."""
-        return self.part.key(self.text_hash)
+        """Identifies the text in use: the hash of the sentences file, and of what is left out of it."""
+        return self.subset.identity(self.text_hash)
 
     @property
     def text_hash(self) -> str:
@@ -117,139 +98,56 @@ class Corpus:
 
     @property
     def document_ids(self) -> int:
-        """One more than the largest number a document may have."""
+        """The largest document number plus one; removed domains keep their numbers."""
         return int(self.manifest.get("document_ids", self.manifest["documents"]))
 
     @property
     def sentences(self) -> int:
-        """How many sentences are in use."""
-        return len(self) if self.part.whole else int(np.sum(self.used))
+        """The number of sentences in use."""
+        return len(self) if self.subset.is_everything else int(np.sum(self.used))
 
     @property
     def as_stored(self) -> bool:
-        """Whether this is what opening the folder gives, not a part of it that was made in memory."""
-        return self.part == CorpusSubset(removed_domains(self.manifest))
+        """Whether it is what opening the folder gives, not a subset that was made in memory."""
+        return self.subset == CorpusSubset(removed_domains(self.manifest))
 
-    def only(self, part: CorpusSubset) -> Corpus:
-        """A part of this corpus."""
-        return Corpus(self.path, self.manifest, part)
+    def only(self, subset: CorpusSubset) -> Corpus:
+        """Return a subset of this corpus."""
+        return Corpus(self.path, self.manifest, subset)
+
+    # -- rows in use -------------------------------------------------------------------------------------
 
     @cached_property
     def used(self) -> NDArray[np.bool_]:
-        """For each row whether it is in use."""
-        if self.part.whole:
+        """Whether each row is in use."""
+        if self.subset.is_everything:
             return np.ones(len(self), dtype=bool)
-        return self.part.rows(self._names, self.table["domain"].to_numpy(), self.table["position"].to_numpy())
+        return self.subset.mask(self._names, self.table["domain"].to_numpy(), self.table["position"].to_numpy())
 
     @cached_property
-    def stand_ins(self) -> DuplicateReplacements:
-        """The sentences that are indexed because the first one with their text is left out."""
-        if self.part.whole:
+    def indexed(self) -> NDArray[np.int64]:
+        """The rows to search: the first sentence in use with each text."""
+        first = self.table["indexed"].to_numpy()
+        if self.subset.is_everything:
+            return np.flatnonzero(first)
+        return np.union1d(np.flatnonzero(first & self.used), self.replacements.rows)
+
+    @cached_property
+    def replacements(self) -> DuplicateReplacements:
+        """The rows that are indexed because the first one with their text is left out."""
+        if self.subset.is_everything:
             return NO_REPLACEMENTS
         first, used = self.table["indexed"].to_numpy(), self.used
         rows = np.flatnonzero(used & ~first)
         hashes = self.text_hashes(rows)
-        # Only documents that are known for one of these texts can hold the first sentence with it.
-        documents = self.known_texts["document"].to_numpy()[np.isin(self._hashes, hashes)]
+        # To hash few texts, look only at documents that have the hash of one of these duplicates.
+        documents = self.hash_table["document"].to_numpy()[np.isin(self._hashes, hashes)]
         left_out = np.flatnonzero(~used & first)
         left_out = left_out[np.isin(self.table["document"].to_numpy()[left_out], documents)]
         return DuplicateReplacements.match(hashes, rows, self.text_hashes(left_out), left_out)
 
-    def text_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """The hashes by which texts are known to be the same."""
-        return np.fromiter(map(same_text_hash, self.texts(rows.tolist())), dtype=np.uint64, count=len(rows))
-
-    @cached_property
-    def indexed(self) -> NDArray[np.int64]:
-        """All rows to be searched: the first of each text."""
-        first = self.table["indexed"].to_numpy()
-        if self.part.whole:
-            return np.flatnonzero(first)
-        return np.union1d(np.flatnonzero(first & self.used), self.stand_ins.rows)
-
-    @property
-    def accompanied(self) -> int:
-        """How many sentences have a neighbour in their paragraph; of equal ones each counts."""
-        inside = self.table["position"].to_numpy() > 0
-        return int(((inside | np.append(inside[1:], False)) & self.used).sum())
-
-    def text(self, row: int) -> str:
-        """The text of one row."""
-        return str(self.table["text"][row].as_py())
-
-    def texts(self, rows: Sequence[int]) -> list[str]:
-        """The texts of some rows."""
-        # Chunk by chunk: taking from the whole column would copy all of it each time.
-        wanted, found = np.asarray(rows, dtype=np.int64), [""] * len(rows)
-        chunk_of = np.searchsorted(self._chunk_starts, wanted, side="right") - 1
-        for number in np.unique(chunk_of).tolist():
-            places = np.flatnonzero(chunk_of == number)
-            taken = self.table["text"].chunk(number).take(pa.array(wanted[places] - self._chunk_starts[number]))
-            for place, text in zip(places.tolist(), taken.to_pylist(), strict=True):
-                found[place] = text
-        return found
-
-    @cached_property
-    def _chunk_starts(self) -> NDArray[np.int64]:
-        lengths = [len(chunk) for chunk in self.table["text"].chunks]
-        return np.cumsum([0, *lengths[:-1]])
-
-    def document(self, row: int) -> int:
-        """The document a row belongs to."""
-        return int(self.table["document"][row].as_py())
-
-    def domain(self, row: int) -> str:
-        """The domain a row belongs to."""
-        return self._names[int(self.table["domain"][row].as_py())]
-
-    def sentence(self, row: int) -> Sentence:
-        """A row with all that is known of it."""
-        if not 0 <= row < len(self):
-            raise UsageError(f"there is no sentence {row}", hint=f"the corpus has the ids 0 to {len(self) - 1}")
-        if not (self.part.whole or self.used[row]):
-            raise UsageError(f"sentence {row} ({self.domain(row)}) is left out of this corpus", hint="ask for another")
-        document = self.document(row)
-        position = int(self.table["position"][row].as_py())
-        return Sentence(row, self.text(row), document, position, self.domain(row), self._source(document)["name"])
-
-    @cached_property
-    def _first_documents(self) -> list[int]:
-        return [source["first_document"] for source in self.manifest["sources"]]
-
-    def neighbour(self, row: int) -> int | None:
-        """The row beside ``row`` in its paragraph: the previous one, else the next, else None."""
-        if self.table["position"][row].as_py() > 0:
-            return row - 1
-        if row + 1 < len(self) and self.table["position"][row + 1].as_py() > 0:
-            return row + 1
-        return None
-
-    def around(self, row: int, reach: int) -> list[int]:
-        """The rows of its paragraph at most ``reach`` away, without itself."""
-        first = row - min(reach, int(self.table["position"][row].as_py()))
-        last = row
-        while last < row + reach and last + 1 < len(self) and self.table["position"][last + 1].as_py() > 0:
-            last += 1
-        return [other for other in range(first, last + 1) if other != row]
-
-    def paragraph(self, row: int) -> list[Sentence]:
-        """All sentences of the paragraph that ``row`` stands in."""
-        first = row - self.sentence(row).position
-        last = row
-        while last + 1 < len(self) and self.table["position"][last + 1].as_py() > 0:
-            last += 1
-        return [self.sentence(index) for index in range(first, last + 1)]
-
-    def used_texts(self) -> Iterator[str]:
-        """The texts of all sentences in use, in their order."""
-        row = 0
-        for chunk in self.table["text"].chunks:
-            kept = chunk if self.part.whole else chunk.filter(pa.array(self.used[row : row + len(chunk)]))
-            row += len(chunk)
-            yield from (text.as_py() for text in kept)
-
     def domain_rows(self, domain: str) -> NDArray[np.int64]:
-        """All indexed rows of a domain."""
+        """Return all indexed rows of a domain."""
         if domain not in self.domains:
             raise did_you_mean("domain", domain, self.domains)
         return self._rows_by_domain[self._names.index(domain)]
@@ -259,48 +157,122 @@ class Corpus:
         codes = self.table["domain"].to_numpy()[self.indexed]
         return [self.indexed[codes == code] for code in range(len(self._names))]
 
+    @property
+    def accompanied(self) -> int:
+        """The number of sentences with a neighbour in their paragraph, duplicates included."""
+        inside = self.table["position"].to_numpy() > 0
+        return int(((inside | np.append(inside[1:], False)) & self.used).sum())
+
+    # -- sentences by row --------------------------------------------------------------------------------
+
+    def text(self, row: int) -> str:
+        """Return the text of one row."""
+        return str(self.table["text"][row].as_py())
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return the texts of some rows."""
+        # Chunk by chunk: Table.take would copy the complete column each time.
+        wanted, texts = np.asarray(rows, dtype=np.int64), [""] * len(rows)
+        chunks = np.searchsorted(self._chunk_starts, wanted, side="right") - 1
+        for number in np.unique(chunks).tolist():
+            places = np.flatnonzero(chunks == number)
+            taken = self.table["text"].chunk(number).take(pa.array(wanted[places] - self._chunk_starts[number]))
+            for place, text in zip(places.tolist(), taken.to_pylist(), strict=True):
+                texts[place] = text
+        return texts
+
+    @cached_property
+    def _chunk_starts(self) -> NDArray[np.int64]:
+        lengths = [len(chunk) for chunk in self.table["text"].chunks]
+        return np.cumsum([0, *lengths[:-1]])
+
+    def text_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the hashes by which duplicates are recognised."""
+        return np.fromiter(map(same_text_hash, self.texts(rows.tolist())), dtype=np.uint64, count=len(rows))
+
+    def used_texts(self) -> Iterator[str]:
+        """Yield the texts of all sentences in use, in order."""
+        row = 0
+        for chunk in self.table["text"].chunks:
+            kept = chunk if self.subset.is_everything else chunk.filter(pa.array(self.used[row : row + len(chunk)]))
+            row += len(chunk)
+            yield from (text.as_py() for text in kept)
+
+    def document(self, row: int) -> int:
+        """Return the document of a row."""
+        return int(self.table["document"][row].as_py())
+
+    def domain(self, row: int) -> str:
+        """Return the domain of a row."""
+        return self._names[int(self.table["domain"][row].as_py())]
+
+    def sentence(self, row: int) -> Sentence:
+        """Return the sentence in a row."""
+        if not 0 <= row < len(self):
+            raise UsageError(f"there is no sentence {row}", hint=f"the corpus has the ids 0 to {len(self) - 1}")
+        if not (self.subset.is_everything or self.used[row]):
+            raise UsageError(f"sentence {row} ({self.domain(row)}) is left out of this corpus", hint="choose another")
+        document = self.document(row)
+        source = self._source(document)["name"]
+        return Sentence(row, self.text(row), document, self._position(row), self.domain(row), source)
+
+    def _position(self, row: int) -> int:
+        return int(self.table["position"][row].as_py())
+
+    def _continues(self, row: int) -> bool:
+        """Whether ``row`` exists and is in the same paragraph as the row before it."""
+        return row < len(self) and self._position(row) > 0
+
+    # -- paragraphs and documents ------------------------------------------------------------------------
+
+    def neighbour(self, row: int) -> int | None:
+        """Return the row next to ``row`` in its paragraph: the previous one, else the next, else None."""
+        if self._continues(row):
+            return row - 1
+        return row + 1 if self._continues(row + 1) else None
+
+    def around(self, row: int, reach: int) -> list[int]:
+        """Return the other rows of the paragraph that are at most ``reach`` away."""
+        last = row
+        while last < row + reach and self._continues(last + 1):
+            last += 1
+        return [other for other in range(row - min(reach, self._position(row)), last + 1) if other != row]
+
+    def paragraph(self, row: int) -> list[Sentence]:
+        """Return all sentences of the paragraph of ``row``."""
+        sentence = self.sentence(row)
+        others = map(self.sentence, self.around(row, len(self)))
+        return sorted([sentence, *others], key=lambda each: each.row)
+
     def documents_like(self, text: str) -> set[int]:
-        """The document whose whole text is ``text``, and the first one in which it stands as a sentence."""
+        """Return the documents with this text, and the first document that has it as a sentence."""
         digest = document_hash(text)
         first, last = (int(np.searchsorted(self._hashes, np.uint64(digest), side)) for side in ("left", "right"))
-        found = set(self.known_texts["document"].slice(first, last - first).to_pylist())
-        if self.part.whole or not found:
-            return found
-        kept = {document for document in found if self._source(document)["domain"] in self.domains}
-        row = self.stand_ins.row_of(digest)
+        documents = set(self.hash_table["document"].slice(first, last - first).to_pylist())
+        if self.subset.is_everything or not documents:
+            return documents
+        kept = {document for document in documents if self._source(document)["domain"] in self.domains}
+        row = self.replacements.row_of(digest)
         return kept if row is None else kept | {self.document(row)}
+
+    @cached_property
+    def _hashes(self) -> NDArray[np.uint64]:
+        return np.asarray(self.hash_table["hash"].to_numpy())
 
     def _source(self, document: int) -> dict[str, Any]:
         source: dict[str, Any] = self.manifest["sources"][bisect.bisect_right(self._first_documents, document) - 1]
         return source
 
     @cached_property
-    def _hashes(self) -> NDArray[np.uint64]:
-        return np.asarray(self.known_texts["hash"].to_numpy())
+    def _first_documents(self) -> list[int]:
+        return [source["first_document"] for source in self.manifest["sources"]]
 
 
-def _map(path: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-
-
-def sorted_domains(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of hashes as one, sorted."""
-    return pa.concat_tables(tables).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks()
-
-
-def totals(domains: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """What the domains of a manifest hold together, without those that were removed."""
-    left = [domain for domain in domains if not domain.get("removed")]
-    return {name: sum(d[name] for d in left) for name in ("sentences", "indexed", "paragraphs", "single")}
-
-
-def removed_domains(manifest: dict[str, Any]) -> tuple[str, ...]:
-    """The domains that were removed and are still on disk."""
-    return tuple(domain["name"] for domain in manifest["domains"] if domain.get("removed"))
+# -- files and manifest ----------------------------------------------------------------------------------
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a finished corpus, or an error that says what is wrong with the folder."""
+    """Return the manifest of a finished corpus, or raise an error that says what is wrong with the folder."""
     if not (folder / MANIFEST).is_file():
         if folder.is_dir():
             raise CorpusMissingError(
@@ -320,3 +292,51 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"({manifest.get('zicl', 'unknown')})",
         )
     return manifest
+
+
+def removed_domains(manifest: dict[str, Any]) -> tuple[str, ...]:
+    """Return the domains that were removed and are still on disk."""
+    return tuple(domain["name"] for domain in manifest["domains"] if domain.get("removed"))
+
+
+def total_counts(domains: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Return the sums of a manifest's counts over all domains that were not removed."""
+    kept = [domain for domain in domains if not domain.get("removed")]
+    return {name: sum(domain[name] for domain in kept) for name in ("sentences", "indexed", "paragraphs", "single")}
+
+
+def finish_corpus(folder: Path, hashes: Sequence[pa.Table], manifest: dict[str, Any]) -> None:
+    """Write the hash table and then the manifest of a folder that has its sentences."""
+    merged = pa.concat_tables(hashes).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks()
+    with pa.ipc.new_file(str(folder / TEXTS), HASHES) as file:
+        file.write_table(merged)
+    about = {"format": FORMAT, "zicl": __version__, **total_counts(manifest["domains"])}
+    write_json(folder / MANIFEST, {**manifest, **about, "files": describe_files(folder, (SENTENCES, TEXTS))})
+
+
+def map_table(path: Path) -> pa.Table:
+    """Open an Arrow file as a memory map."""
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the sizes and hashes of files, for a manifest."""
+    return {n: {"bytes": (folder / n).stat().st_size, "sha256": file_hash(folder / n)} for n in names}
+
+
+def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool | None = None) -> None:
+    """Check that the files of a corpus or an index are as its manifest describes them."""
+    small = sum(entry["bytes"] for entry in files.values()) < _VERIFY_BELOW
+    for name, entry in files.items():
+        path = folder / name
+        problem = None
+        if not path.is_file():
+            problem = "is missing"
+        elif path.stat().st_size != entry["bytes"]:
+            problem = f"has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}"
+        elif (small if verify is None else verify) and file_hash(path) != entry["sha256"]:
+            problem = "has other contents than when it was written"
+        if problem:
+            raise CorpusDamagedError(
+                f"{path} {problem}", hint="copy the folder again from its source, or build it again"
+            )

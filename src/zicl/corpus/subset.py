@@ -1,4 +1,4 @@
-"""A part of a corpus: without some domains, or a share of the paragraphs of each. Nothing is written for it."""
+"""A part of a corpus, chosen in memory: without some domains, or with a fraction of the paragraphs of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CorpusSubset:
-    """Which paragraphs are used. A smaller share is contained in a larger one with the same seed."""
+    """Which paragraphs are used. With the same seed, a smaller share is contained in a larger one."""
 
     without: tuple[str, ...] = ()
     share: float = 1.0
@@ -29,42 +29,45 @@ class CorpusSubset:
             raise ConfigError(f"the share of the corpus is {self.share}", hint="expected more than 0 and at most 1")
 
     @property
-    def whole(self) -> bool:
-        """Whether nothing is left out."""
+    def is_everything(self) -> bool:
+        """Whether it is the complete corpus."""
         return not self.without and self.share == 1
 
-    def key(self, text: str) -> str:
-        """Identifies this part of the corpus whose text has the hash ``text``."""
-        if self.whole:
-            return text
+    def identity(self, text_hash: str) -> str:
+        """Return a string that identifies this part of the corpus with that hash; the hash itself if it is all."""
+        if self.is_everything:
+            return text_hash
         sampled = (self.share, self.seed) if self.share < 1 else ()
-        return f"{stable_hash(text, *sorted(self.without), *sampled):032x}"
+        return f"{stable_hash(text_hash, *sorted(self.without), *sampled):032x}"
 
-    def rows(self, names: Sequence[str], domains: NDArray[Any], positions: NDArray[Any]) -> NDArray[np.bool_]:
-        """For each row whether it is used, from the domains' names, its domain's number and its position.
+    def mask(self, names: Sequence[str], domains: NDArray[Any], positions: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each row whether it is used.
 
-        >>> CorpusSubset(without=("b",)).rows(["a", "b"], np.array([0, 0, 1]), np.array([0, 1, 0])).tolist()
+        ``names`` are those of the domains; ``domains`` and ``positions`` hold the domain's number and the position in
+        the paragraph of each row.
+
+        >>> CorpusSubset(without=("b",)).mask(["a", "b"], np.array([0, 0, 1]), np.array([0, 1, 0])).tolist()
         [True, True, False]
         """
         used: NDArray[np.bool_] = ~np.isin(domains, [n for n, name in enumerate(names) if name in self.without])
         if self.share == 1:
             return used
         starts = positions == 0
-        of_paragraphs, chosen = domains[starts], np.zeros(int(starts.sum()), dtype=bool)
-        # Each domain is sampled by itself: leaving another out must not change what is taken of it.
+        paragraph_domains, chosen = domains[starts], np.zeros(int(starts.sum()), dtype=bool)
+        # Each domain is sampled separately: leaving out another one must not change its sample.
         for number, name in enumerate(names):
-            own = np.flatnonzero(of_paragraphs == number)
-            order = rng(self.seed, "share of the corpus", name).permutation(own)
-            chosen[order[: math.ceil(round(self.share * len(own), 6))]] = True
+            candidates = np.flatnonzero(paragraph_domains == number)
+            order = rng(self.seed, "share of the corpus", name).permutation(candidates)
+            chosen[order[: math.ceil(round(self.share * len(candidates), 6))]] = True
         used &= chosen[np.cumsum(starts) - 1]
         return used
 
 
 @dataclass(frozen=True, eq=False)
 class DuplicateReplacements:
-    """Sentences that are indexed in a part because the first one with their text is left out of it.
+    """Duplicates that are indexed in a subset, because the first sentence with their text is not part of it.
 
-    Parallel arrays, sorted by ``hashes``: the text's hash, the row left out, and the row in its place.
+    Parallel arrays, sorted by ``hashes``: the hash of the text, the row that is left out, and the row that replaces it.
     """
 
     hashes: NDArray[np.uint64]
@@ -75,32 +78,32 @@ class DuplicateReplacements:
     def match(
         cls, hashes: NDArray[np.uint64], rows: Rows, left_out_hashes: NDArray[np.uint64], left_out: Rows
     ) -> DuplicateReplacements:
-        """Of duplicates in use and of indexed rows left out: the first duplicate of each of the latter.
+        """Find the first of the duplicates ``rows`` for each indexed row that is left out, by the hashes of the texts.
 
         >>> known = np.array([7, 9], dtype=np.uint64)
         >>> hashes, rows = np.array([9, 5, 9], dtype=np.uint64), np.array([3, 4, 5])
-        >>> found = DuplicateReplacements.match(hashes, rows, known, np.array([0, 1]))
-        >>> found.replaced.tolist(), found.rows.tolist()
+        >>> matched = DuplicateReplacements.match(hashes, rows, known, np.array([0, 1]))
+        >>> matched.replaced.tolist(), matched.rows.tolist()
         ([1], [3])
         """
         distinct, first = np.unique(hashes, return_index=True)
         common, here, there = np.intersect1d(distinct, left_out_hashes, return_indices=True)
         return cls(common, left_out[there], rows[first[here]])
 
-    def row_of(self, wanted: int) -> int | None:
-        """The row in the place of the one left out whose text has this hash."""
-        place = int(np.searchsorted(self.hashes, np.uint64(wanted)))
-        found = place < len(self.hashes) and int(self.hashes[place]) == wanted
-        return int(self.rows[place]) if found else None
+    def row_of(self, text_hash: int) -> int | None:
+        """Return the replacement of the row whose text has this hash, or None."""
+        place = int(np.searchsorted(self.hashes, np.uint64(text_hash)))
+        matches = place < len(self.hashes) and int(self.hashes[place]) == text_hash
+        return int(self.rows[place]) if matches else None
 
-    def standing(self, rows: Rows, used: NDArray[np.bool_]) -> Rows:
-        """For each of these ascending indexed rows: itself where it is used, the row in its place, or -1."""
-        standing = np.where(used[rows], rows, -1)
+    def replace_rows(self, rows: Rows, used: NDArray[np.bool_]) -> Rows:
+        """Return for each of these ascending indexed rows the row itself if it is used, its replacement, or -1."""
+        result = np.where(used[rows], rows, -1)
         places = np.searchsorted(rows, self.replaced)
         inside = places < len(rows)
         inside[inside] = rows[places[inside]] == self.replaced[inside]
-        standing[places[inside]] = self.rows[inside]
-        return standing
+        result[places[inside]] = self.rows[inside]
+        return result
 
 
 NO_REPLACEMENTS = DuplicateReplacements(

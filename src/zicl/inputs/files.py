@@ -1,4 +1,4 @@
-"""Text files of a user: formats by name, decompression, decoding, and errors that name the line."""
+"""Read a user's text files: format by name, decompression, decoding, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
+from zicl._util.process import require_extra
 from zicl.exceptions import TextError
 
 FORMATS = ("txt", "jsonl", "csv", "parquet")
@@ -51,8 +52,10 @@ def display_name(path: str) -> str:
 
 
 def not_parquet(name: str, error: Exception) -> TextError:
-    """Return the error for a damaged file, or one that is no Parquet at all."""
-    return TextError(f"{name} is no valid Parquet file: {error}", hint="it may be cut or misnamed: fetch it again")
+    """Return the error for a damaged file, or one that is not Parquet."""
+    return TextError(
+        f"{name} is not a valid Parquet file: {error}", hint="it may be truncated or misnamed: fetch it again"
+    )
 
 
 @dataclass
@@ -150,9 +153,10 @@ class _FrameError(Exception):
 
 
 class _ZstdFrames:
-    """Read consecutive Zstandard frames. The library's own reader accepts a file that ends inside a frame."""
+    """Read consecutive Zstandard frames. The library's reader accepts a file that ends inside a frame."""
 
     def __init__(self, raw: BinaryIO) -> None:
+        require_extra("zst", "reading .zst files", "zstandard")
         import zstandard
 
         # Large dumps are packed with windows (--long) that the library refuses by default, as if they were damaged.

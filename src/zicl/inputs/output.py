@@ -1,4 +1,4 @@
-"""The output that classified rows go to, row by row and resumable, and what is noted beside it."""
+"""Write classified rows to a .csv or .jsonl file in chunks, so that a killed run resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -16,11 +16,24 @@ from zicl.exceptions import StorageError, UsageError
 from zicl.inputs.tables import InputRow
 
 
-@dataclass(frozen=True)
-class OutputNote:
-    """How an output was made: the columns that were classified, and whether its labels count options.
+def check_output_path(path: Path) -> None:
+    """Check that a file has a format to which rows can be appended."""
+    if path.suffix not in (".csv", ".jsonl"):
+        raise UsageError(
+            f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them"
+        )
 
-    ``noted`` is False where no note lies beside it, and these are guesses.
+
+def metadata_path(path: Path) -> Path:
+    """Return the file beside an output that records how it was written, and the size and hash of its chunks."""
+    return path.with_name(f".{path.name}.zicl.json")
+
+
+@dataclass(frozen=True)
+class OutputMetadata:
+    """How ``zicl classify`` wrote an output: the classified columns, and whether its labels count options.
+
+    ``exists`` is False if no note was found beside the output; these are the defaults then.
     """
 
     text: str = "text"
@@ -28,29 +41,29 @@ class OutputNote:
     options: str | None = None
     id: str | None = None
     counted: bool = False
-    noted: bool = False
+    exists: bool = False
 
     @classmethod
-    def of(cls, path: Path) -> OutputNote:
-        """What is noted beside an output."""
-        beside = note_path(path)
-        if not beside.is_file():
+    def read(cls, path: Path) -> OutputMetadata:
+        """Read the note beside an output."""
+        if not metadata_path(path).is_file():
             return cls()
-        note = read_json(beside)
-        text, pair, options = note["settings"].get("columns") or ("text", None, None)
-        counted = str(note["settings"].get("labels", "")).startswith("count =")
-        return cls(text, pair, options, note.get("id"), counted, noted=True)
-
-
-def note_path(path: Path) -> Path:
-    """The file beside an output that says how it was made and how much of it is whole."""
-    return path.with_name(f".{path.name}.zicl.json")
+        note = read_json(metadata_path(path))
+        try:
+            text, pair, options = note["settings"]["columns"]
+            counted = note["settings"]["labels"].startswith("count =")
+            return cls(text, pair, options, note["id"], counted, exists=True)
+        except KeyError as error:
+            raise UsageError(
+                f"{path} was not written by zicl classify: {metadata_path(path).name} has no {error}",
+                hint="expected a file written by zicl classify --file … -o …",
+            ) from error
 
 
 class OutputFile:
-    """A CSV or JSONL file that grows by whole chunks; what a killed run left unfinished is cut off again.
+    """A CSV or JSONL file that grows chunk by chunk; the incomplete chunk of a killed run is truncated.
 
-    Beside it stands ``.NAME.zicl.json`` with the settings, and size and hash of all whole chunks.
+    ``.NAME.zicl.json`` beside it holds the settings, and the size and hash of all complete chunks.
     """
 
     def __init__(
@@ -63,16 +76,14 @@ class OutputFile:
         text_columns: Sequence[str] = (),
         overwrite: bool = False,
     ) -> None:
-        if path.suffix not in (".csv", ".jsonl"):
-            raise UsageError(
-                f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them"
-            )
+        check_output_path(path)
         self.path, self._columns, self._settings = path, list(columns), settings
-        self._id, self._texts = id_column, text_columns
-        self._note, self._written = note_path(path), hashlib.sha256()
-        # The ids of the rows that are there, with hashes of their texts.
+        self._id_column, self._text_columns = id_column, text_columns
+        self._digest = hashlib.sha256()
+        # The hash of each written row's texts, by id.
         self.done: dict[str, int] = {}
-        self.cut = 0
+        # The number of bytes that were truncated.
+        self.truncated = 0
         if path.exists() and not overwrite:
             self._resume()
         else:
@@ -81,66 +92,57 @@ class OutputFile:
     def _start(self) -> None:
         with storage_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # The note first: a size of 0 is right whatever the file still holds when we are stopped here.
-            self._save_note(0)
+            # The note comes first: if the run is killed in between, a size of 0 truncates whatever the file holds.
+            self._write_note(0)
             self.path.write_bytes(b"")
 
     def _resume(self) -> None:
-        if not self._note.is_file():
+        if not metadata_path(self.path).is_file():
             raise StorageError(
                 f"{self.path} exists and was not written by zicl", hint="choose another -o, or pass --overwrite"
             )
-        note = read_json(self._note)
-        now = self._settings
-        # Files that were begun before their columns were noted.
-        before = {**{name: now[name] for name in ("columns",) if name in now}, **note["settings"]}
+        note = read_json(metadata_path(self.path))
+        before, now = note["settings"], self._settings
         if before != now:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
             raise UsageError(
                 f"{self.path} was begun with other settings ({', '.join(changed)})",
                 hint="use the same ones, choose another -o, or pass --overwrite",
             )
-        self.cut = self.path.stat().st_size - note["bytes"]
-        if self.cut < 0:
-            raise StorageError(
-                f"{self.path} is shorter than when zicl last wrote to it", hint="restore it, or pass --overwrite"
-            )
-        self._check_unchanged(note)
+        self._check_unchanged(note["bytes"], note["sha256"])
+        self.truncated = self.path.stat().st_size - note["bytes"]
         with storage_errors(self.path), self.path.open("r+b") as stream:
             stream.truncate(note["bytes"])
         with self.path.open(encoding="utf-8", newline="") as stream:
             if self.path.suffix == ".jsonl":
-                self._know(map(json.loads, stream))
+                self._mark_done(map(json.loads, stream))
                 return
             csv.field_size_limit(1 << 30)
             rows = csv.DictReader(stream)
-            self._know(rows)
+            self._mark_done(rows)
             if self.done and list(rows.fieldnames or []) != self._columns:
                 raise UsageError(f"{self.path} has other columns than this run would write", hint="choose another -o")
 
-    def _check_unchanged(self, note: Mapping[str, Any]) -> None:
-        """What a spreadsheet wrote anew is neither cut nor added to."""
-        left = note["bytes"]
+    def _check_unchanged(self, size: int, sha256: str) -> None:
+        """Check that the written chunks are as they were: a file saved by a spreadsheet is not appended to."""
+        if self.path.stat().st_size < size:
+            raise StorageError(
+                f"{self.path} is shorter than when zicl last wrote to it", hint="restore it, or pass --overwrite"
+            )
         with self.path.open("rb") as stream:
-            while piece := stream.read(min(left, 1 << 20)):
-                self._written.update(piece)
-                left -= len(piece)
-        if note.get("sha256", self._written.hexdigest()) != self._written.hexdigest():
+            while piece := stream.read(min(size, 1 << 20)):
+                self._digest.update(piece)
+                size -= len(piece)
+        if self._digest.hexdigest() != sha256:
             raise StorageError(
                 f"{self.path} was changed since zicl last wrote to it",
-                hint="write the rows that are new to another -o, restore the file, or pass --overwrite",
+                hint="write the new rows to another -o, restore the file, or pass --overwrite",
             )
 
-    def _know(self, records: Iterable[Mapping[str, Any]]) -> None:
-        self.done |= {str(record[self._id]): self._hash(record) for record in records}
-
-    def _hash(self, record: Mapping[str, Any]) -> int:
-        return text_hash("\0".join(str(record[column]) for column in self._texts))
-
-    def left(self, rows: Sequence[InputRow]) -> list[InputRow]:
-        """The rows that are not there yet; one that is there with another text is an error."""
+    def pending(self, rows: Sequence[InputRow]) -> list[InputRow]:
+        """Return the rows that are not written yet; a written row whose text has changed is an error."""
         for row in rows:
-            if row.id in self.done and self.done[row.id] != self._hash(row.columns):
+            if row.id in self.done and self.done[row.id] != self._text_hash(row.columns):
                 raise UsageError(
                     f"the row {row.id!r} has another text than when it was labelled in {self.path}",
                     hint="choose another -o, or pass --overwrite",
@@ -148,39 +150,43 @@ class OutputFile:
         return [row for row in rows if row.id not in self.done]
 
     def write(self, records: Sequence[dict[str, Any]]) -> None:
-        """Append a chunk, whole, and note that it is there."""
-        encoded = self._encode(records).encode("utf-8")
+        """Append a chunk of records."""
+        if self.path.suffix == ".jsonl":
+            encoded = "".join(to_json(record) + "\n" for record in records).encode("utf-8")
+        else:
+            encoded = to_csv(records, self._columns, header=not self.done).encode("utf-8")
         with storage_errors(self.path):
             with self.path.open("ab") as stream:
                 stream.write(encoded)
-            self._written.update(encoded)
-            self._save_note(self.path.stat().st_size)
-        self._know(records)
+            self._digest.update(encoded)
+            self._write_note(self.path.stat().st_size)
+        self._mark_done(records)
 
-    def _encode(self, records: Sequence[dict[str, Any]]) -> str:
-        if self.path.suffix == ".jsonl":
-            return "".join(to_json(record) + "\n" for record in records)
-        return to_csv(records, self._columns, header=not self.done)
+    def _mark_done(self, records: Iterable[Mapping[str, Any]]) -> None:
+        self.done |= {str(record[self._id_column]): self._text_hash(record) for record in records}
 
-    def _save_note(self, size: int) -> None:
-        whole = {"bytes": size, "sha256": self._written.hexdigest()}
-        write_json(self._note, {"settings": self._settings, "id": self._id, **whole})
+    def _text_hash(self, record: Mapping[str, Any]) -> int:
+        return text_hash("\0".join(str(record[column]) for column in self._text_columns))
+
+    def _write_note(self, size: int) -> None:
+        chunks = {"bytes": size, "sha256": self._digest.hexdigest()}
+        write_json(metadata_path(self.path), {"settings": self._settings, "id": self._id_column, **chunks})
 
 
 def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str], *, header: bool = True) -> str:
-    """The text of a table; columns that are not asked for are an error."""
+    """Return records as CSV; a record with other columns is an error."""
     buffer = io.StringIO()
-    usual = csv.DictWriter(buffer, columns, lineterminator="\n")
-    # Not every Python quotes a lone carriage return by itself, and all of them read it as a line's end.
-    careful = csv.DictWriter(buffer, columns, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    minimal = csv.DictWriter(buffer, columns, lineterminator="\n")
+    # Not every version of Python quotes a lone carriage return, and all of them read it as the end of a line.
+    quoted = csv.DictWriter(buffer, columns, lineterminator="\n", quoting=csv.QUOTE_ALL)
     if header:
-        usual.writeheader()
+        minimal.writeheader()
     for record in records:
-        writer = careful if any("\r" in str(value) for value in record.values()) else usual
+        writer = quoted if any("\r" in str(value) for value in record.values()) else minimal
         writer.writerow(record)
     return buffer.getvalue()
 
 
 def to_json(record: dict[str, Any]) -> str:
-    """One line of JSON; what JSON does not know (dates in a Parquet file) becomes text."""
+    """Return one line of JSON; values that JSON has no type for (dates of a Parquet file) become strings."""
     return json.dumps(record, ensure_ascii=False, default=str)

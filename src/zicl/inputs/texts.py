@@ -36,7 +36,7 @@ def _text_or_pair(value: object, where: str) -> Text:
 def check_pair(
     first: object, second: object, where: str, names: tuple[str, str] = ("first text", "second text")
 ) -> Pair:
-    """Return two texts as a pair that can be classified; ``names`` tell them apart in an error."""
+    """Return two texts as a pair that can be classified; ``names`` are what errors call them."""
     return Pair(
         *(check_text(text, f"{where}, {name},").strip() for text, name in zip((first, second), names, strict=True))
     )
@@ -68,5 +68,5 @@ def check_text(value: object, where: str) -> str:
         raise TextError(
             f"{where} holds a broken character (a lone surrogate)", hint="read the data as UTF-8"
         ) from error
-    # The strings of an array are a subclass.
+    # numpy.str_ is a subclass of str.
     return str(value)

@@ -1,4 +1,4 @@
-"""What zicl asks of a language model: the log-likelihood of every scored token, never a silent 0."""
+"""The interface of a language model: the log-likelihood of every scored token, or an error; never a silent 0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from zicl.prompt.tokens import Tokenizer
 
 
 class LanguageModel(Protocol):
-    """Scores prompts. ``score`` answers in the order asked, whatever order it computes in."""
+    """A model that scores prompts.
+
+    ``identity`` is a hash of weights and tokenizer, ``context`` the number of tokens of the longest prompt, if known,
+    and ``adds_bos`` says whether prompts begin with the beginning-of-sequence token.
+    """
 
     name: str
     identity: str
@@ -21,9 +25,9 @@ class LanguageModel(Protocol):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer prompts are written with."""
+        """The tokenizer that prompts are written with."""
         ...
 
     def score(self, prompts: Sequence[Prompt], progress: Progress | None = None) -> list[BranchScores]:
-        """The log-likelihood of each scored token of each branch of each prompt."""
+        """Return the log-likelihood of each scored token of each branch of each prompt, in the order of the prompts."""
         ...

@@ -1,141 +1,146 @@
-"""Batches sized to the memory at hand: one that does not fit is halved, and later ones are no larger."""
+"""Batches that adapt to the available memory: one that does not fit is halved, and later ones are no larger."""
 
 from __future__ import annotations
 
-import gc
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
+from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from zicl.exceptions import ModelError, first_line
 
 _LOG = logging.getLogger("zicl")
-# What CUDA, cuBLAS, MPS and PyTorch's CPU allocator say; only the first two have an exception of their own.
-_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
+# What accelerate does not know: cuBLAS without memory for its workspace, PyTorch's CPU allocator on Windows, and its
+# known phrases where they do not end a sentence or are not the only argument of the error.
+_OTHER_MESSAGES = ("CUBLAS_STATUS_ALLOC_FAILED", "not enough memory", "out of memory", "can't allocate memory")
 T = TypeVar("T")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that memory ran out.
+
+    >>> is_out_of_memory(RuntimeError("MPS backend out of memory")), is_out_of_memory(RuntimeError("shapes differ"))
+    (True, False)
+    """
+    # accelerate knows runtime errors only; Python raises MemoryError.
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    if not isinstance(error, RuntimeError):
+        return False
+    return should_reduce_batch_size(error) or any(message in str(error) for message in _OTHER_MESSAGES)
+
+
+def too_large_error(name: str, error: BaseException) -> ModelError:
+    """Return the error for weights that do not fit into memory."""
+    return ModelError(
+        f"the weights of {name} do not fit into memory: {first_line(error)}",
+        hint="use smaller numbers (dtype bfloat16 or int8), or spread the model over devices, memory and disk "
+        "(device map:auto)",
+    )
 
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """How much is computed at once where memory does not matter; ``padded`` rows are as long as the longest."""
+    """The largest batch while memory suffices; with ``padded``, all rows are as long as the longest one."""
 
     prompts: int
     tokens: int
     padded: bool = False
 
     def cost(self, sizes: Sequence[int]) -> int:
-        """The tokens that a batch computes."""
+        """Return the number of tokens that a batch computes.
+
+        >>> BatchLimits(8, 100).cost([3, 5]), BatchLimits(8, 100, padded=True).cost([3, 5])
+        (8, 10)
+        """
         return len(sizes) * max(sizes, default=0) if self.padded else sum(sizes)
 
-    def batch(self, left: Sequence[int], room: int) -> int:
-        """How many of the sizes that are left, from the first on, are one batch: at least one."""
-        most, count = min(self.tokens, room), 1
-        while count < min(len(left), self.prompts) and self.cost(left[: count + 1]) <= most:
+    def count(self, sizes: Sequence[int], max_tokens: int) -> int:
+        """Return how many items, from the first on, make up the next batch: at least one."""
+        limit, count = min(self.tokens, max_tokens), 1
+        while count < min(len(sizes), self.prompts) and self.cost(sizes[: count + 1]) <= limit:
             count += 1
         return count
 
 
+def _nothing_to_free() -> bool:
+    return False
+
+
 class AdaptiveBatcher:
-    """The memory for one model's batches, learnt by trying; ``tokens`` is how many may be computed at once."""
+    """Run batches of one model and learn how many tokens fit into memory at once (``max_tokens``).
+
+    The ``free`` of its methods releases memory that is held only to save time, and returns whether there was any.
+    """
 
     def __init__(self, name: str) -> None:
-        self.name, self.tokens = name, sys.maxsize
+        self.name, self.max_tokens = name, sys.maxsize
 
     def batches(
         self,
         sizes: Sequence[int],
         compute: Callable[[list[int]], T],
         limits: BatchLimits,
-        spare: Callable[[], bool] = lambda: False,
+        free: Callable[[], bool] = _nothing_to_free,
     ) -> Iterator[tuple[list[int], T]]:
-        """Compute items in batches, longest first: the numbers of each batch with what was computed.
-
-        ``spare`` gives memory back that is held only to save time, and says whether there was any.
-        """
-        order = sorted(range(len(sizes)), key=lambda number: -sizes[number])
-        start, spared = 0, False
+        """Compute items in batches, longest first; yield the indices of each batch with its result."""
+        order = sorted(range(len(sizes)), key=lambda index: -sizes[index])
+        start, freed = 0, False
         while start < len(order):
-            count = limits.batch([sizes[n] for n in order[start : start + limits.prompts]], self.tokens)
+            count = limits.count([sizes[n] for n in order[start : start + limits.prompts]], self.max_tokens)
             batch = order[start : start + count]
-            tokens = limits.cost([sizes[n] for n in batch])
-            found, failure = _tried(compute, batch)
-            # Here, and not where the error is caught: until then its traceback holds what was computed.
-            if found is None:
-                # Once a batch: every try may keep something for later again.
-                spared = not spared and spare()
-                if not spared:
-                    self._halve(count, tokens, failure)
-                _give_back()
+            result, failure = _attempt(partial(compute, batch))
+            if result is None:
+                # Once per batch: every attempt may fill the caches again.
+                freed = not freed and free()
+                if not freed:
+                    self._halve(count, limits.cost([sizes[n] for n in batch]), failure)
+                # Here, and not where the error is caught: its traceback holds tensors until then.
+                clear_device_cache(garbage_collection=True)
                 continue
-            yield batch, found[0]
-            start, spared = start + count, False
+            yield batch, result[0]
+            start, freed = start + count, False
 
-    def one(self, compute: Callable[[], T], tokens: int, spare: Callable[[], bool] = lambda: False) -> T:
-        """Compute what cannot be halved."""
-        found, failure = _tried(lambda _: compute(), [0])
-        if found is None and spare():
-            _give_back()
-            found, failure = _tried(lambda _: compute(), [0])
-        if found is None:
+    def one(self, compute: Callable[[], T], tokens: int, free: Callable[[], bool] = _nothing_to_free) -> T:
+        """Compute one item, which cannot be halved."""
+        result, failure = _attempt(compute)
+        if result is None and free():
+            clear_device_cache(garbage_collection=True)
+            result, failure = _attempt(compute)
+        if result is None:
             raise self._too_long(tokens, failure)
-        return found[0]
+        return result[0]
 
     def _halve(self, prompts: int, tokens: int, failure: str) -> None:
         if prompts == 1:
             raise self._too_long(tokens, failure)
-        told, self.tokens = self.tokens < sys.maxsize, max(1, tokens // 2)
-        if not told:
+        if self.max_tokens == sys.maxsize:
             _LOG.warning(
-                "%s: memory ran out with %d tokens at once; going on with at most %d, or fewer if need be",
+                "%s: memory ran out with %d tokens in a batch; continuing with at most %d, or fewer if necessary",
                 self.name,
                 tokens,
-                self.tokens,
+                max(1, tokens // 2),
             )
+        self.max_tokens = max(1, tokens // 2)
 
     def _too_long(self, tokens: int, failure: str) -> ModelError:
         return ModelError(
-            f"{self.name}: {tokens} tokens of a single prompt do not fit into the memory: {failure}",
-            hint="fewer demonstrations (k, prompt.tokens_all_demos), shorter texts (prompt.tokens_input), smaller "
-            "numbers (dtype bfloat16 or int8), or a model spread over devices (device map:auto)",
+            f"{self.name}: {tokens} tokens of a single prompt do not fit into memory: {failure}",
+            hint="use fewer demonstrations (k, prompt.tokens_all_demos), shorter texts (prompt.tokens_input), smaller "
+            "numbers (dtype bfloat16 or int8), or spread the model over devices (device map:auto)",
         )
 
 
-def too_large_error(name: str, error: BaseException) -> ModelError:
-    """The error for weights that do not fit."""
-    return ModelError(
-        f"the weights of {name} do not fit into the memory: {first_line(error)}",
-        hint="smaller numbers (dtype bfloat16 or int8), or spread over devices, memory and disk (device map:auto)",
-    )
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out.
-
-    >>> out_of_memory(RuntimeError("MPS backend out of memory")), out_of_memory(RuntimeError("shapes differ"))
-    (True, False)
-    """
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _SIGNS)
-
-
-def _tried(compute: Callable[[list[int]], T], batch: list[int]) -> tuple[tuple[T] | None, str]:
+def _attempt(compute: Callable[[], T]) -> tuple[tuple[T] | None, str]:
+    """Return the result in a tuple, or None and the message of the error if memory ran out."""
     try:
-        return (compute(batch),), ""
+        return (compute(),), ""
     except (RuntimeError, MemoryError) as error:
-        if not out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         return None, first_line(error)
-
-
-def _give_back() -> None:
-    """Let other batches have what the failed one took."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    elif torch.backends.mps.is_available():
-        torch.mps.empty_cache()

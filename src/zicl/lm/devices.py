@@ -1,8 +1,7 @@
-"""Where a model's weights lie and in which numbers: what a device and a dtype ask of transformers."""
+"""The device and dtype of a model: check them, and turn them into options of transformers."""
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -18,7 +17,9 @@ _DISK = "disk"
 
 @dataclass(frozen=True)
 class Placement:
-    """``device`` is one device, or ``map:`` and how the model is spread over several; int8 means bitsandbytes'.
+    """The device and dtype of the weights.
+
+    ``device`` is one device, or ``map:`` and how to spread the model over several; int8 is that of bitsandbytes.
 
     >>> Placement('map:{"": "cpu"}', "bfloat16").device_map
     {'': 'cpu'}
@@ -34,25 +35,26 @@ class Placement:
 
     @property
     def device_map(self) -> str | dict[str, str | int] | None:
-        """What says which part lies where; int8 weights cannot be moved, so they are placed as they are read."""
+        """The device of each module, if not all on one; int8 weights cannot be moved, so they are placed when read."""
         if self.dtype == "int8" and not self.device.startswith(MAP_PREFIX):
             return {"": pick_device(self.device)}
         return parse_device_map(self.device)
 
     def options(self) -> dict[str, Any]:
-        """What ``from_pretrained`` is told; an error if this machine cannot do it."""
-        import torch
-
+        """Return the options for ``from_pretrained``; raise if this machine cannot fulfil them."""
         if self.dtype == "int8":
             _check_int8()
-        where = self.device_map
-        for device in where.values() if isinstance(where, dict) else [] if where else [pick_device(self.device)]:
-            if device != _DISK:
-                check_device(device)
-        # Told, because transformers otherwise loads in the checkpoint's dtype. What stays beside int8 is float16.
+        device_map = self.device_map
+        if device_map is None:
+            check_device(pick_device(self.device))
+        elif isinstance(device_map, dict):
+            for device in device_map.values():
+                if device != _DISK:
+                    check_device(device)
+        # transformers would otherwise use the dtype of the checkpoint. With int8, the remaining weights are float16.
         options: dict[str, Any] = {"dtype": getattr(torch, "float16" if self.dtype == "int8" else self.dtype)}
-        if where is not None:
-            options["device_map"] = where
+        if device_map is not None:
+            options["device_map"] = device_map
         if self.dtype == "int8":
             from transformers import BitsAndBytesConfig
 
@@ -61,9 +63,7 @@ class Placement:
 
 
 def pick_device(device: str) -> str:
-    """``auto`` is the accelerator where there is one."""
-    import torch
-
+    """Return the device; ``auto`` is the accelerator if there is one, else the CPU."""
     if device != "auto":
         return device
     if torch.cuda.is_available():
@@ -72,71 +72,38 @@ def pick_device(device: str) -> str:
 
 
 def check_device(device: str | int) -> None:
-    """There is such a device, and numbers can be put on it."""
-    import torch
-
+    """Check that a tensor can be created on this device."""
+    reason = ""
     try:
-        there = torch.empty(1, device=device).device.type != "meta"
-        why = "it holds no numbers"
-    # What torch raises for a device, by its kind: a name or number there is not, a build without CUDA, no such backend.
+        if torch.empty(1, device=device).device.type == "meta":
+            reason = "it stores no numbers"
+    # In this order: an unknown name or number, a build without CUDA, a missing backend.
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        there, why = False, first_line(error)
-    if not there:
+        reason = first_line(error)
+    if reason:
         raise ConfigError(
-            f"the device {device!r} cannot be used here: {why}",
+            f"the device {device!r} cannot be used here: {reason}",
             hint=f"this machine has: {', '.join(_devices())}; expected {DEVICE_FORM}",
         )
 
 
-def entry(model: Any) -> torch.device:
-    """Where a model computes its first step: tokens and masks are made there, and taken on from device to device."""
-    import torch
-
+def input_device(model: Any) -> torch.device:
+    """Return the device of a model's first step: tokens and masks are created there."""
     embedding = model.get_input_embeddings()
-    # Weights that wait on disk or in memory are on no device until accelerate brings them to where they are used.
-    used = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
-    return torch.device(used) if used is not None else next(model.parameters()).device
+    # Weights that accelerate keeps in memory or on disk have no device before they are used.
+    device = getattr(getattr(embedding, "_hf_hook", None), "execution_device", None)
+    return torch.device(device) if device is not None else next(model.parameters()).device
 
 
 def _devices() -> list[str]:
-    import torch
-
     cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
     return [*cuda, *(["mps"] if torch.backends.mps.is_available() else []), "cpu"]
 
 
 def _check_int8() -> None:
-    import torch
-
     if not torch.cuda.is_available():
-        raise ModelError("int8 weights need a CUDA device, and there is none", hint="dtype bfloat16 runs everywhere")
+        raise ModelError(
+            "int8 weights need a CUDA device, and there is none", hint="use dtype bfloat16, which runs everywhere"
+        )
     if find_spec("bitsandbytes") is None:
         raise ModelError("int8 weights need bitsandbytes, which is not installed", hint='pip install "zicl[int8]"')
-
-
-# -- Weights in large memory pages: matrix products on a CPU spend less time looking addresses up.
-
-
-# Large pages cannot be given back to the disk: bigger models stay as they were loaded.
-_MOST_BYTES = 4 << 30
-_ALIGNED = 64
-
-
-def use_huge_pages(model: Any) -> bool:
-    """Move a model's weights into one block of large pages, where the system has them; whether that was done."""
-    weights = list({id(p): p for p in model.parameters()}.values())
-    sizes = [-(-p.numel() * p.element_size() // _ALIGNED) * _ALIGNED for p in weights]
-    on_cpu = all(p.device.type == "cpu" for p in weights)
-    if not hasattr(mmap, "MADV_HUGEPAGE") or not on_cpu or not 0 < sum(sizes) <= _MOST_BYTES:
-        return False
-    try:
-        block = mmap.mmap(-1, sum(sizes))
-        block.madvise(mmap.MADV_HUGEPAGE)
-    except OSError:  # a system without them, or without room
-        return False
-    memory, start = torch.frombuffer(block, dtype=torch.uint8), 0
-    for weight, size in zip(weights, sizes, strict=True):
-        place = memory[start : start + weight.numel() * weight.element_size()].view(weight.dtype).view(weight.shape)
-        weight.data = place.copy_(weight.data)
-        start += size
-    return True

@@ -1,4 +1,4 @@
-"""Forward passes of a transformers model: packed trees, and the plain way they are checked against."""
+"""Forward passes of a transformers model: of packed trees, and plain ones that these are checked against."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import torch
 from numpy.typing import NDArray
 
 from zicl.lm import attention
-from zicl.lm.devices import entry
+from zicl.lm.devices import input_device
 from zicl.lm.layer_cache import LowerLayerCache
 from zicl.lm.packing import ROOT, PackedPrompts, chain
 from zicl.prompt.builder import BranchScores, Prompt
 
-# What a prefix leaves behind for what follows: the cache of keys and values, and the last hidden state.
-Past = tuple[Any, torch.Tensor]
-# Logits computed at once: 512 rows with a vocabulary of 49,152 tokens, 96 with one of 262,144.
+# A computed prefix: its cache of keys and values, and its last hidden state.
+PrefixState = tuple[Any, torch.Tensor]
+# Logits computed at once: 512 rows for a vocabulary of 49,152 tokens, 96 for one of 262,144.
 _LOGITS = 25_165_824
-# A product whose rows are a multiple of this is up to half as fast again on a CPU.
+# On a CPU, a matrix product whose number of rows is a multiple of this is up to 1.5 times as fast.
 _ALIGNED = 16
 
 
 class Forward:
-    """Runs one transformers model. Hidden states first, vocabulary projection only where asked."""
+    """Run one transformers model: hidden states first, then the vocabulary projection at scored positions only."""
 
     def __init__(self, model: Any) -> None:
         attention.use_tree_attention(model)
@@ -33,24 +33,24 @@ class Forward:
         self.body = model.base_model
         self.head = model.get_output_embeddings()
         self.config = model.config.get_text_config()
-        self.device = entry(model)
+        self.device = input_device(model)
         self.dtype = next(model.parameters()).dtype
-        self.below: LowerLayerCache | None = None
+        self.layer_cache: LowerLayerCache | None = None
 
     @contextmanager
-    def sharing(self, below: LowerLayerCache) -> Iterator[None]:
-        """Within the block, layers of which ``below`` knows what they made of a batch are not run again."""
-        self.below = below
+    def use_layer_cache(self, cache: LowerLayerCache) -> Iterator[None]:
+        """Within the block, take the output of the lower layers from ``cache`` for batches that it knows."""
+        self.layer_cache = cache
         try:
             yield
         finally:
-            self.below = None
+            self.layer_cache = None
 
     # -- prefix -----------------------------------------------------------------------------------
 
-    def prefix(self, tokens: Sequence[int]) -> Past:
-        """Run a prefix that is to be shared."""
-        # Built from the configuration the cache would forget what lies beyond a sliding window.
+    def prefix(self, tokens: Sequence[int]) -> PrefixState:
+        """Compute a prefix that several prompts share."""
+        # A cache built from the configuration would drop the tokens outside of a sliding window.
         from transformers import DynamicCache
 
         cache = DynamicCache()
@@ -68,27 +68,19 @@ class Forward:
 
     # -- packed trees -----------------------------------------------------------------------------
 
-    def packed(
-        self,
-        batch: Sequence[PackedPrompts],
-        past: Past | None = None,
-    ) -> list[list[BranchScores]]:
-        """Score packed sequences, a row each, right-padded; with ``past``, one row behind a prefix."""
+    def packed(self, batch: Sequence[PackedPrompts], prefix: PrefixState | None = None) -> list[list[BranchScores]]:
+        """Score packed sequences, one per row, right-padded; after a computed ``prefix``, a single row."""
         width, offset = max(len(p) for p in batch), batch[0].offset
-        hidden: torch.Tensor | None = None
-        if width:
-            hidden = self._hidden(batch, width, offset, past[0] if past else None)
-        return [
-            self._gather(p, None if hidden is None else hidden[row], None if past is None else past[1])
-            for row, p in enumerate(batch)
-        ]
+        cache, last = prefix or (None, None)
+        hidden = self._hidden(batch, width, offset, cache) if width else None
+        return [self._gather(p, None if hidden is None else hidden[row], last) for row, p in enumerate(batch)]
 
     def _hidden(self, batch: Sequence[PackedPrompts], width: int, offset: int, cache: Any) -> torch.Tensor:
-        """The last hidden states of packed sequences; the cache is left as it was, also by an error half-way."""
-        # Behind a prefix the layers are needed for what they leave in its cache.
-        once = nullcontext() if self.below is None or cache is not None else self.below.once(batch)
+        """Return the last hidden states of packed sequences; restore the cache, also after an error in some layer."""
+        # After a prefix, the lower layers read and extend its cache, so that their output is not reused.
+        reuse = nullcontext() if self.layer_cache is None or cache is not None else self.layer_cache.reuse(batch)
         try:
-            with once, attention.tree_shape(batch[0] if len(batch) == 1 else None, self.device, self.dtype):
+            with reuse, attention.tree_shape(batch[0] if len(batch) == 1 else None, self.device, self.dtype):
                 output = self.body(
                     input_ids=_padded([p.tokens for p in batch], width, self.device),
                     position_ids=_padded([p.positions for p in batch], width, self.device),
@@ -102,22 +94,22 @@ class Forward:
                 )
         finally:
             if cache is not None:
-                _back_to(cache, offset)
+                _truncate(cache, offset)
         hidden: torch.Tensor = output.last_hidden_state
         return hidden
 
     def _gather(
         self, packed: PackedPrompts, hidden: torch.Tensor | None, last: torch.Tensor | None
     ) -> list[BranchScores]:
-        """Log-likelihoods at the places of one packed sequence; each distinct place is projected once."""
-        wanted = sorted({place for rows in packed.places for row in rows for place in row})
-        row_of = {place: row for row, place in enumerate(wanted)}
+        """Return the log-likelihoods of one packed sequence; each distinct place is projected once."""
+        places = sorted({place for rows in packed.places for row in rows for place in row})
+        row_of = {place: row for row, place in enumerate(places)}
         parts = []
-        if wanted and wanted[0] == ROOT and last is not None:
+        if places and places[0] == ROOT and last is not None:
             parts.append(last[None])
-        own = [place for place in wanted if place != ROOT]
-        if own and hidden is not None:
-            parts.append(hidden[torch.tensor(own, device=hidden.device)])
+        inside = [place for place in places if place != ROOT]
+        if inside and hidden is not None:
+            parts.append(hidden[torch.tensor(inside, device=hidden.device)])
         states = torch.cat(parts)
 
         rows, targets, shape = list[int](), list[int](), list[int]()
@@ -133,17 +125,17 @@ class Forward:
     def _log_likelihoods(
         self, states: torch.Tensor, rows: NDArray[np.int64], targets: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """``log p(targets[i])`` predicted from ``states[rows[i]]``, in float32."""
+        """Return ``log p(targets[i])`` as predicted from ``states[rows[i]]``, in float32."""
         result = np.empty(len(rows), dtype=np.float32)
-        # Pieces of like size: each reads all of the projection's weights, however few its rows.
-        most = max(_ALIGNED, _LOGITS // self.config.vocab_size)
-        size = -(-len(states) // -(-len(states) // most))
+        # Pieces of equal size: each reads all weights of the projection, however few its rows are.
+        limit = max(_ALIGNED, _LOGITS // self.config.vocab_size)
+        size = -(-len(states) // -(-len(states) // limit))
         for start in range(0, len(states), size):
             chosen = np.flatnonzero((rows >= start) & (rows < start + size))
             logits = self._logits(states[start : start + size]).float()
             index = torch.tensor(rows[chosen] - start, device=logits.device)
-            # What log_softmax does, in place and for the targets alone. The largest logit goes first: a plain
-            # logit minus logsumexp loses four digits in float32.
+            # log_softmax in place, and for the targets alone. The largest logit is subtracted first: a plain logit
+            # minus logsumexp loses four digits in float32.
             logits -= logits.amax(dim=-1, keepdim=True)
             picked = logits[index, torch.tensor(targets[chosen], device=logits.device)]
             picked -= logits.exp_().sum(dim=-1).log_()[index]
@@ -151,8 +143,8 @@ class Forward:
         return result
 
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The vocabulary projection with what some families do to it; checked against the model at load."""
-        logits = self._projected(hidden)
+        """Return logits, scaled and capped as some architectures do it; checked against the model when it is loaded."""
+        logits = self._project(hidden)
         if scale := getattr(self.config, "logit_scale", None):
             logits = logits * scale
         if scaling := getattr(self.config, "logits_scaling", None):
@@ -161,9 +153,9 @@ class Forward:
             logits = torch.tanh(logits / cap) * cap
         return logits
 
-    def _projected(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The projection itself; on a CPU as weights times states, which is the quicker way round for few states."""
-        # A head with a hook may have its weights elsewhere until it is called.
+    def _project(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Project onto the vocabulary; on a CPU as weights times states, which is faster for few states."""
+        # The weights of a head with a hook may be on another device until it is called.
         if type(self.head) is not torch.nn.Linear or hasattr(self.head, "_hf_hook") or hidden.device.type != "cpu":
             projected: torch.Tensor = self.head(hidden)
             return projected
@@ -177,7 +169,7 @@ class Forward:
         queries: Sequence[NDArray[np.int64]],
         keys: Sequence[NDArray[np.int64]],
     ) -> torch.Tensor | dict[str, torch.Tensor]:
-        """Additive float masks (GPT-J *adds* a boolean one), one per layer type where there are several."""
+        """Return additive float masks (GPT-J would *add* a boolean one), one per layer type if there are several."""
         full = self._additive(np.stack(visible))
         window = getattr(self.config, "sliding_window", None)
         types = set(getattr(self.config, "layer_types", None) or ())
@@ -194,10 +186,10 @@ class Forward:
         zero = torch.zeros((), dtype=self.dtype, device=self.device)
         return torch.where(allowed, zero, torch.finfo(self.dtype).min)[:, None]
 
-    # -- the plain way ----------------------------------------------------------------------------
+    # -- plain prompts ----------------------------------------------------------------------------
 
     def plain(self, prompt: Prompt) -> BranchScores:
-        """One full forward pass a label, every logit: slow, obvious, and what the trees must equal."""
+        """Score with one full forward pass per label: slow and obvious; packed trees must give the same."""
         scores = []
         for index, branch in enumerate(prompt.branches):
             tokens = prompt.tokens(index)
@@ -209,12 +201,12 @@ class Forward:
         return tuple(scores)
 
 
-def _back_to(cache: Any, length: int) -> None:
-    """Take off what was added behind a prefix, layer by layer: after an error only some have it."""
+def _truncate(cache: Any, length: int) -> None:
+    """Remove the tokens after the prefix, layer by layer: after an error only some layers have them."""
     for layer in cache.layers:
-        # Cropping is a view, building the cache anew would copy it.
-        if (over := layer.get_seq_length() - length) > 0:
-            layer.crop(-over)
+        # Cropping makes a view; rebuilding the cache would copy it.
+        if (excess := layer.get_seq_length() - length) > 0:
+            layer.crop(-excess)
 
 
 def _padded(rows: Sequence[NDArray[np.int64]], width: int, device: torch.device) -> torch.Tensor:
@@ -222,7 +214,7 @@ def _padded(rows: Sequence[NDArray[np.int64]], width: int, device: torch.device)
 
 
 def _square(visible: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
-    """Pad a mask to ``width`` rows; a padding token sees itself, since a row that sees nothing is not a number."""
+    """Pad a mask to ``width`` rows; padding tokens see themselves, because a softmax over nothing is not a number."""
     count, missing = len(visible), width - len(visible)
     padded = np.pad(visible, ((0, missing), (0, missing)))
     index = np.arange(count, width)

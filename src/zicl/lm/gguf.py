@@ -1,51 +1,53 @@
-"""GGUF files: converted once to safetensors and tokenizer.json, which load as a memory map."""
+"""GGUF files: convert them once to safetensors and tokenizer.json, which load as a memory map."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from zicl._util.files import file_hash, home, read_json, write_json, writing
+import torch
+
+from zicl._util.files import atomic_write, file_hash, home, read_json, write_json
 from zicl._util.process import quiet
 from zicl._util.progress import ProgressReport, silent
 from zicl.exceptions import ModelError, ModelNotFoundError, first_line
+from zicl.lm.weights import check_all_weights
 
+# Written last into the folder of a converted model: the hash of the file, and whether prompts begin with BOS.
 NOTE = "zicl.json"
 
 
-def converted(path: Path, *, report: ProgressReport = silent) -> Path:
-    """The folder with the converted form of a GGUF file, made on first use and kept by content."""
+def converted_folder(path: Path, *, report: ProgressReport = silent) -> Path:
+    """Return the folder of a converted GGUF file; it is converted on first use and found again by its content."""
     if not path.is_file():
         raise ModelNotFoundError(f"there is no file {path}", hint="give the path of a .gguf file")
-    digest = file_hash(path)
-    folder = home() / "converted" / digest[:32]
+    folder = home() / "converted" / file_hash(path)[:32]
     if not (folder / NOTE).is_file():
         report("converting", 0, None, f"{path.name}: once, half a minute or more")
-        with writing(folder) as temporary:
+        with atomic_write(folder) as temporary:
             temporary.mkdir(parents=True)
             convert(path, temporary)
     return folder
 
 
 def convert(path: Path, folder: Path) -> None:
-    """Write the model in ``path`` to ``folder``; the note with its hash and BOS rule is written last."""
-    import torch
+    """Convert a GGUF file and write the model to ``folder``."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     adds_bos = _adds_bos(path)
-    place: dict[str, Any] = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    source: dict[str, Any] = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
     try:
         with quiet():
-            loaded = AutoModelForCausalLM.from_pretrained(**place, dtype=torch.float32, output_loading_info=True)
-            tokenizer = AutoTokenizer.from_pretrained(**place)
+            loaded = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32, output_loading_info=True)
+            tokenizer = AutoTokenizer.from_pretrained(**source)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise ModelError(
             f"{path.name} could not be read: {first_line(error)}",
-            hint="transformers reads the GGUF files of most Llama, Qwen, Gemma and GPT-2 models; use the "
-            "original weights (hf:…) for others",
+            hint="transformers reads the GGUF files of most Llama, Qwen, Gemma and GPT-2 models; for others, use the "
+            "original weights (hf:…)",
         ) from error
     model = check_all_weights(path.name, *loaded)
-    # Dequantised weights are ordinary ones; transformers refuses to save them while they are marked as quantised.
+    # The weights are dequantised, but still marked as quantised, and transformers refuses to save such a model.
     model.hf_quantizer, model.is_quantized = None, False
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
@@ -56,36 +58,26 @@ def convert(path: Path, folder: Path) -> None:
 
 
 def read_note(folder: Path) -> dict[str, Any]:
-    """What conversion noted about a folder; empty for folders from elsewhere."""
+    """Return the note about a converted model; empty for any other folder."""
     note = folder / NOTE
     return dict(read_json(note)) if note.is_file() else {}
 
 
 def _adds_bos(path: Path) -> bool:
-    """The file's own word on whether a text begins with the beginning-of-sequence token."""
+    """Return whether, according to the file, a text begins with the beginning-of-sequence token."""
     from gguf import GGUFReader
 
     try:
         reader = GGUFReader(path)
     except (ValueError, OSError, IndexError, KeyError) as error:
-        # The reader of a file that ends too early looks for what is not there.
+        # The reader raises IndexError and KeyError for a truncated file.
         raise ModelError(
-            f"{path.name} is not a GGUF file, or not a whole one: {error}",
-            hint="give the path of a .gguf file, or fetch it again",
+            f"{path.name} is not a GGUF file, or an incomplete one: {error}",
+            hint="give the path of a .gguf file, or download it again",
         ) from error
     field = reader.get_field("tokenizer.ggml.add_bos_token")
     if field is not None:
         return bool(field.contents())
     kind = reader.get_field("tokenizer.ggml.model")
-    # Without the key, llama.cpp's rule: SentencePiece models begin with the token, byte-level ones do not.
+    # Without the key, the rule of llama.cpp: SentencePiece models begin with the token, byte-level ones do not.
     return kind is not None and str(kind.contents()) == "llama"
-
-
-def check_all_weights(spec: str, model: Any, info: dict[str, Any]) -> Any:
-    """The model, if all of its weights were there: missing ones would be random numbers, others at every start."""
-    if missing := sorted(info["missing_keys"]):
-        raise ModelError(
-            f"{spec} has no weights for {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}",
-            hint="it was saved for another purpose, such as classification: use the causal language model itself",
-        )
-    return model

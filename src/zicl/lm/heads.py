@@ -1,11 +1,11 @@
-"""Attention heads: where each family of models joins them, and how some are silenced."""
+"""Attention heads: find them in a model, silence some of them, and read what the last token attends to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from zicl.exceptions import ConfigError, HeadsError, PromptError
 from zicl.lm.base import LanguageModel
-
-if TYPE_CHECKING:
-    from zicl.lm.hf import HFLanguageModel
+from zicl.lm.hf import HFLanguageModel
 
 
 class Head(NamedTuple):
-    """One attention head by its layer and its number there, both from 0; heads that share keys are heads of their own.
+    """An attention head: its layer and its number within the layer, from 0. Heads that share keys count separately.
 
     >>> str(Head(14, 6))
     '14.6'
@@ -32,10 +30,10 @@ class Head(NamedTuple):
         return f"{self.layer}.{self.head}"
 
 
-class HeadInput(NamedTuple):
-    """Where a family keeps its layers, and in each the projection that joins the heads.
+class ProjectionPath(NamedTuple):
+    """The module paths of an architecture: its layers, and in each the output projection, which joins the heads.
 
-    ``axis`` is the side of the projection's weights its input, and so the heads, lies along.
+    ``axis`` is the axis of the projection's weights that its input, and so the heads, lies along.
     """
 
     layers: str
@@ -44,12 +42,12 @@ class HeadInput(NamedTuple):
 
 
 _ROWS, _COLUMNS = 0, 1
-_LLAMA = HeadInput("layers", "self_attn.o_proj", _COLUMNS)
-# By transformers' name of the model type. GPT-2's projection is a Conv1D, whose weights are turned round.
-FAMILIES: Mapping[str, HeadInput] = {
-    "gpt2": HeadInput("h", "attn.c_proj", _ROWS),
-    "gptj": HeadInput("h", "attn.out_proj", _COLUMNS),
-    "gpt_neox": HeadInput("layers", "attention.dense", _COLUMNS),
+_LLAMA = ProjectionPath("layers", "self_attn.o_proj", _COLUMNS)
+# By the model type of transformers. GPT-2's projection is a Conv1D, whose weights are transposed.
+FAMILIES: Mapping[str, ProjectionPath] = {
+    "gpt2": ProjectionPath("h", "attn.c_proj", _ROWS),
+    "gptj": ProjectionPath("h", "attn.out_proj", _COLUMNS),
+    "gpt_neox": ProjectionPath("layers", "attention.dense", _COLUMNS),
     "llama": _LLAMA,
     "mistral": _LLAMA,
     "qwen2": _LLAMA,
@@ -62,7 +60,7 @@ FAMILIES: Mapping[str, HeadInput] = {
 
 @dataclass(frozen=True, eq=False)
 class HeadLayout:
-    """A model's heads: ``heads`` of ``size`` numbers each, side by side in the input of each layer's projection."""
+    """The heads of a model: ``heads`` per layer, of ``size`` numbers each, side by side in the projection's input."""
 
     heads: int
     size: int
@@ -71,11 +69,11 @@ class HeadLayout:
 
     @property
     def layers(self) -> int:
-        """How many layers there are."""
+        """The number of layers."""
         return len(self.projections)
 
     def check(self, head: Head) -> None:
-        """There is such a head."""
+        """Check that the model has this head."""
         if not (0 <= head.layer < self.layers and 0 <= head.head < self.heads):
             raise ConfigError(
                 f"there is no head {head}: the model has {self.layers} layers of {self.heads} heads",
@@ -84,9 +82,7 @@ class HeadLayout:
 
 
 def transformers_model(lm: LanguageModel) -> HFLanguageModel:
-    """The same model, as one whose heads can be reached."""
-    from zicl.lm.hf import HFLanguageModel
-
+    """Return the same model, if it is one of transformers: only there the heads can be reached."""
     if not isinstance(lm, HFLanguageModel):
         raise HeadsError(
             f"the attention heads of {lm.name} cannot be reached",
@@ -96,50 +92,48 @@ def transformers_model(lm: LanguageModel) -> HFLanguageModel:
 
 
 def head_layout(lm: LanguageModel) -> HeadLayout:
-    """Where the heads of a model are."""
-    from torch.nn import Parameter
-
+    """Return where the heads of a model are."""
     forward = transformers_model(lm).forward
     family = str(forward.config.model_type)
     if family not in FAMILIES:
         raise HeadsError(
-            f"{lm.name} is of the family {family!r}, whose attention heads are not known",
-            hint=f"use a model of: {', '.join(FAMILIES)}; or add its output projection to zicl.lm.heads.FAMILIES",
+            f"{lm.name} has the architecture {family!r}, whose attention heads are not known",
+            hint=f"use one of: {', '.join(FAMILIES)}; or add its output projection to zicl.lm.heads.FAMILIES",
         )
-    place, heads = FAMILIES[family], int(forward.config.num_attention_heads)
-    # Not always the hidden size shared out: Gemma's and Qwen3's heads have a size of their own.
+    path, heads = FAMILIES[family], int(forward.config.num_attention_heads)
+    # Not always the hidden size divided by the number of heads: Gemma and Qwen3 set it separately.
     size = int(getattr(forward.config, "head_dim", None) or forward.config.hidden_size // heads)
-    blocks = tuple(forward.model.get_decoder().get_submodule(place.layers).children())
-    projections = tuple(block.get_submodule(place.projection) for block in blocks)
+    blocks = tuple(forward.model.get_decoder().get_submodule(path.layers).children())
+    projections = tuple(block.get_submodule(path.projection) for block in blocks)
     for number, projection in enumerate(projections):
         weight = projection.weight
-        if not isinstance(weight, Parameter) or weight.shape[place.axis] != heads * size:
+        if not isinstance(weight, torch.nn.Parameter) or weight.shape[path.axis] != heads * size:
             raise HeadsError(
-                f"{lm.name}: the output projection of layer {number} does not read {heads} heads of {size} numbers",
-                hint="load the model without quantisation or other changes to its layers",
+                f"{lm.name}: the output projection of layer {number} does not take {heads} heads of {size} numbers",
+                hint="load the model without quantisation and without changes to its layers",
             )
     return HeadLayout(heads, size, blocks, projections)
 
 
 @contextmanager
 def silence_heads(lm: LanguageModel, heads: Iterable[Head]) -> Iterator[None]:
-    """Within the block these heads give nothing, in every score that the model makes.
+    """Within the block, set the output of these heads to zero in everything that the model computes.
 
     >>> with silence_heads(lm, [Head(14, 6)]):  # doctest: +SKIP
     ...     scores = lm.score(prompts)
     """
-    model, places = transformers_model(lm), head_layout(lm)
+    model, layout = transformers_model(lm), head_layout(lm)
     by_layer: dict[int, set[int]] = {}
     for head in heads:
-        places.check(head)
+        layout.check(head)
         by_layer.setdefault(head.layer, set()).add(head.head)
     handles = []
-    # What a prefix left behind was made with other heads than what follows would be.
+    # A cached prefix was computed with other heads.
     model.forget_prefix()
     try:
-        for layer, own in by_layer.items():
-            projection = places.projections[layer]
-            handles.append(projection.register_forward_pre_hook(_zeroing(own, places)))
+        for layer, numbers in by_layer.items():
+            hook = _zero_hook(numbers, layout)
+            handles.append(layout.projections[layer].register_forward_pre_hook(hook))
         yield
     finally:
         for handle in handles:
@@ -147,55 +141,44 @@ def silence_heads(lm: LanguageModel, heads: Iterable[Head]) -> Iterator[None]:
         model.forget_prefix()
 
 
-def _zeroing(heads: set[int], places: HeadLayout) -> Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]:
-    """A hook that zeroes the heads' part of a projection's input."""
-    import torch
-
-    mask = torch.zeros(places.heads, places.size, dtype=torch.bool)
+def _zero_hook(heads: set[int], layout: HeadLayout) -> Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]:
+    """Return a hook that zeroes these heads in the input of a projection."""
+    mask = torch.zeros(layout.heads, layout.size, dtype=torch.bool)
     mask[sorted(heads)] = True
     flat = mask.reshape(-1)
 
-    def zero(_: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        # Filled, not multiplied: nothing times infinity is not nothing.
-        return (given[0].masked_fill(flat.to(given[0].device), 0), *given[1:])
+    def zero(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        # Filled, not multiplied: zero times infinity is not zero.
+        return (inputs[0].masked_fill(flat.to(inputs[0].device), 0), *inputs[1:])
 
     return zero
 
 
-# -- What the last token of a text attends to, head by head.
-
-
 def last_token_attention(lm: LanguageModel, tokens: Sequence[int]) -> NDArray[np.float32]:
-    """How much of its attention each head gives to each token, from the last one: layers × heads × tokens.
+    """Return the attention weights of the last token to each token: layers x heads x tokens.
 
-    All tokens but the last go through the usual fast attention, which keeps no weights. Only the last, behind their
-    cache, goes through the model's own plain attention: its weights are one row a head, however long the text is.
+    All tokens but the last are computed with the usual fused attention, which returns no weights. Only the last, with
+    the others cached, is computed with eager attention: one row of weights per head, however long the text is.
     """
     from transformers import DynamicCache
 
     if len(tokens) < 2:
-        raise PromptError("there is nothing before the last token to attend to", hint="show a demonstration")
+        raise PromptError("there is no token before the last one to attend to", hint="use at least one demonstration")
     forward = transformers_model(lm).forward
     ids = torch.tensor([list(tokens)], device=forward.device)
-    # Built from the configuration the cache would forget what lies beyond a sliding window, and keys lose their places.
+    # A cache built from the configuration would drop the tokens outside of a sliding window, and shift the others.
     cache = DynamicCache()
     with torch.inference_mode():
         forward.body(input_ids=ids[:, :-1], past_key_values=cache, use_cache=True)
-        with _plain_attention(forward.model):
-            output = forward.body(
-                input_ids=ids[:, -1:],
-                past_key_values=cache,
-                use_cache=True,
-                output_attentions=True,
-            )
-    rows = [weights[0, :, -1].float().cpu().numpy() for weights in output.attentions]
-    found: NDArray[np.float32] = np.stack(rows)
-    return found
+        with _eager_attention(forward.model):
+            output = forward.body(input_ids=ids[:, -1:], past_key_values=cache, use_cache=True, output_attentions=True)
+    attention: NDArray[np.float32] = np.stack([w[0, :, -1].float().cpu().numpy() for w in output.attentions])
+    return attention
 
 
 @contextmanager
-def _plain_attention(model: Any) -> Iterator[None]:
-    """Within the block the model attends its own plain way, which gives the weights too."""
+def _eager_attention(model: Any) -> Iterator[None]:
+    """Within the block, use the model's eager attention, which also returns the weights."""
     usual = model.config.get_text_config()._attn_implementation
     if usual == "eager":
         yield

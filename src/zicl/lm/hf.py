@@ -1,4 +1,4 @@
-"""The transformers backend: any causal language model, the demonstrations run through it once for all labels."""
+"""The transformers backend: any causal language model; the demonstrations are computed once for all labels."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import torch
 
 from zicl._util.progress import Progress
 from zicl.exceptions import ModelError
-from zicl.lm.batching import AdaptiveBatcher, BatchLimits, out_of_memory, too_large_error
-from zicl.lm.forward import Forward, Past
+from zicl.lm.batching import AdaptiveBatcher, BatchLimits, is_out_of_memory, too_large_error
+from zicl.lm.forward import Forward, PrefixState
 from zicl.lm.packing import pack
 from zicl.lm.tokenizer import PlainTokenizer
 from zicl.prompt.builder import Branch, BranchScores, Prompt
 from zicl.prompt.tokens import Segment
 
 _LOG = logging.getLogger("zicl")
-# A shared prefix is kept and reused from this many prompts on.
+# A prefix is computed separately and reused from this number of prompts on.
 _SHARED_FROM = 2
-# Tokens of packed prompts behind a shared prefix.
+# Tokens of the prompts that are packed after a shared prefix.
 _PACK_TOKENS = 768
-# Padded tokens of a batch: on a CPU a single long prompt keeps all cores busy, and padding only costs.
+# Padded tokens of a batch: on a CPU, a single long prompt keeps all cores busy, and padding only costs time.
 _BATCH_TOKENS_CPU, _BATCH_TOKENS_ACCELERATOR = 1024, 16384
 
 
 class HFLanguageModel:
     """A transformers model that scores prompt trees.
 
-    ``batch_size`` bounds how many prompts share a forward pass. It never changes a score by more than
-    float32 rounding, because every prompt is scored under its own mask. Nor does memory that runs out: batches then
-    become smaller.
+    ``batch_size`` is the largest number of prompts in a forward pass. It changes no score by more than float32
+    rounding, because every prompt has a separate mask. The same holds when memory runs out and batches become smaller.
+    ``supports_trees`` says whether the model scores packed trees correctly.
     """
 
     def __init__(
@@ -57,41 +57,41 @@ class HFLanguageModel:
         self.forward = Forward(model.eval())
         on_cpu = self.forward.device.type == "cpu"
         self._batch_tokens = _BATCH_TOKENS_CPU if on_cpu else _BATCH_TOKENS_ACCELERATOR
-        self._room = AdaptiveBatcher(name)
-        self._last_prefix: tuple[tuple[int, ...], Past] | None = None
+        self._batcher = AdaptiveBatcher(name)
+        self._last_prefix: tuple[tuple[int, ...], PrefixState] | None = None
         self.context: int | None = getattr(self.forward.config, "max_position_embeddings", None)
-        # With int8 weights a token's numbers depend on the tokens it is computed with: each label is computed alone.
-        self.reads_trees = not getattr(model, "is_loaded_in_8bit", False) and self._reads_trees()
+        # With int8 weights, the numbers of a token depend on what it is batched with: each label is computed alone.
+        self.supports_trees = not getattr(model, "is_loaded_in_8bit", False) and self._check_trees()
 
     def __deepcopy__(self, memo: dict[int, object]) -> HFLanguageModel:
-        """A handle: scikit-learn's ``clone`` must not copy the weights."""
+        """Return the same object: scikit-learn's ``clone`` must not copy the weights."""
         return self
 
     def score(self, prompts: Sequence[Prompt], progress: Progress | None = None) -> list[BranchScores]:
-        """The log-likelihood of each scored token, in the order asked; longest prompts are run first."""
+        """Return the log-likelihood of each scored token, in the order of the prompts; the longest are run first."""
         results: list[BranchScores | None] = [None] * len(prompts)
         with torch.inference_mode():
-            for indices, scores in self._run(prompts):
+            for indices, scores in self._compute(prompts):
                 for index, score in zip(indices, scores, strict=True):
                     results[index] = score
                 if progress:
                     progress(len(indices))
-        return [self._checked(result) for result in results]
+        return [self._check(result) for result in results]
 
-    def _checked(self, score: BranchScores | None) -> BranchScores:
-        """A score for every token, each a number; never a silent gap."""
+    def _check(self, score: BranchScores | None) -> BranchScores:
+        """Check that there is a finite score for every token."""
         if score is None or not all(np.isfinite(row).all() for row in score):
             raise ModelError(
-                f"{self.name} gave a score that is not a number",
-                hint="half precision overflows in some models: use float32 or bfloat16",
+                f"{self.name} returned a score that is not a number",
+                hint="use float32 or bfloat16: float16 overflows in some models",
             )
         return score
 
-    def _run(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[int], list[BranchScores]]]:
-        if not self.reads_trees:
+    def _compute(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[int], list[BranchScores]]]:
+        if not self.supports_trees:
             for index, prompt in enumerate(prompts):
                 tokens = max(len(prompt.tokens(branch)) for branch in range(len(prompt.branches)))
-                yield [index], [self._room.one(partial(self.forward.plain, prompt), tokens)]
+                yield [index], [self._batcher.one(partial(self.forward.plain, prompt), tokens)]
             return
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for index, prompt in enumerate(prompts):
@@ -99,92 +99,95 @@ class HFLanguageModel:
         alone = [indices[0] for indices in groups.values() if len(indices) < _SHARED_FROM]
         for prefix, indices in groups.items():
             if len(indices) >= _SHARED_FROM:
-                yield from self._run_shared(prefix, indices, prompts)
-        yield from self._run_alone(alone, prompts)
+                yield from self._compute_shared(prefix, indices, prompts)
+        yield from self._compute_alone(alone, prompts)
 
-    def _run_shared(
+    def _compute_shared(
         self, prefix: tuple[int, ...], indices: list[int], prompts: Sequence[Prompt]
     ) -> Iterator[tuple[list[int], list[BranchScores]]]:
-        """The prefix once, then the prompts' own tokens, several prompts packed into one sequence."""
-        forget = self._forget_layers
-        past = self._room.one(lambda: self._past(prefix), len(prefix), forget) if prefix else None
+        """Compute the prefix once, then what follows it, with several prompts packed into one sequence."""
+        free = self._clear_layer_cache
+        state = self._batcher.one(partial(self._prefix_state, prefix), len(prefix), free) if prefix else None
 
         def compute(batch: list[int]) -> list[BranchScores]:
             packed = pack([prompts[indices[n]] for n in batch], prefix_computed=True)
-            return self.forward.packed([packed], past)[0]
+            return self.forward.packed([packed], state)[0]
 
         sizes = [len(pack([prompts[i]], prefix_computed=bool(prefix))) for i in indices]
-        for batch, scores in self._room.batches(
-            sizes, compute, BatchLimits(self.batch_size, _PACK_TOKENS), spare=forget
-        ):
+        limits = BatchLimits(self.batch_size, _PACK_TOKENS)
+        for batch, scores in self._batcher.batches(sizes, compute, limits, free):
             yield [indices[n] for n in batch], scores
 
-    def _past(self, prefix: tuple[int, ...]) -> Past:
-        """The keys and values of a prefix; the last one is kept, since the next call often shares it."""
+    def _prefix_state(self, prefix: tuple[int, ...]) -> PrefixState:
+        """Return the computed prefix; the last one is cached, because the next call often shares it."""
         if self._last_prefix is None or self._last_prefix[0] != prefix:
             self._last_prefix = None
             self._last_prefix = prefix, self.forward.prefix(prefix)
         return self._last_prefix[1]
 
     def forget_prefix(self) -> None:
-        """Drop the prefix that is kept: what the model computes has changed, or is about to."""
+        """Drop the cached prefix: the model computes, or is about to compute, something else."""
         self._last_prefix = None
 
-    def _run_alone(
+    def _compute_alone(
         self, indices: list[int], prompts: Sequence[Prompt]
     ) -> Iterator[tuple[list[int], list[BranchScores]]]:
-        """Prompts with a prefix of their own, a row each, rows of like length together."""
+        """Compute prompts that share no prefix, one per row, with rows of similar length together."""
         trees = [pack([prompts[i]]) for i in indices]
 
         def compute(batch: list[int]) -> list[BranchScores]:
             return [score[0] for score in self.forward.packed([trees[n] for n in batch])]
 
         limits = BatchLimits(self.batch_size, self._batch_tokens, padded=True)
-        for batch, scores in self._room.batches([len(t) for t in trees], compute, limits, spare=self._spare):
+        for batch, scores in self._batcher.batches([len(t) for t in trees], compute, limits, self._free_caches):
             yield [indices[n] for n in batch], scores
 
-    def _spare(self) -> bool:
-        """Give back what is kept for later, the prefix and the layers' states; whether there was any."""
-        kept = self._last_prefix is not None
+    def _free_caches(self) -> bool:
+        """Drop the cached prefix and the cached lower layers; return whether there was anything to drop."""
+        had_prefix = self._last_prefix is not None
         self.forget_prefix()
-        return self._forget_layers() or kept
+        return self._clear_layer_cache() or had_prefix
 
-    def _forget_layers(self) -> bool:
-        return self.forward.below is not None and self.forward.below.forget()
+    def _clear_layer_cache(self) -> bool:
+        return self.forward.layer_cache is not None and self.forward.layer_cache.clear()
 
-    def _reads_trees(self) -> bool:
-        """Whether this model gives a packed tree the scores of plain forward passes: tried once, at load.
+    def _check_trees(self) -> bool:
+        """Return whether packed trees get the scores of plain forward passes; checked once, when a model is loaded.
 
-        Models that ignore masks or position ids (state-space models, ALiBi) do not; they are scored the
-        plain way instead, which is slower and right.
+        Models that ignore masks or position ids (state-space models, ALiBi) fail; they are then scored by plain forward
+        passes, which is slower and correct.
         """
-        prompt = self._trial()
+        prompt = self._trial_prompt()
         with torch.inference_mode():
             try:
                 plain = self.forward.plain(prompt)
             except (RuntimeError, MemoryError) as error:
-                if out_of_memory(error):
+                if is_out_of_memory(error):
                     raise too_large_error(self.name, error) from error
                 raise
             try:
                 alone = self.forward.packed([pack([prompt])])[0][0]
-                behind = pack([prompt], prefix_computed=True)
-                shared = self.forward.packed([behind], self.forward.prefix(prompt.prefix.tokens))[0][0]
+                rest = pack([prompt], prefix_computed=True)
+                shared = self.forward.packed([rest], self.forward.prefix(prompt.prefix.tokens))[0][0]
             except (TypeError, ValueError, RuntimeError, KeyError, AttributeError) as error:
-                if out_of_memory(error):
+                if is_out_of_memory(error):
                     raise too_large_error(self.name, error) from error
-                _LOG.warning("%s cannot score trees (%s): scoring it the plain, slower way", self.name, error)
+                _LOG.warning(
+                    "%s cannot score packed trees (%s): using plain forward passes, which are slower", self.name, error
+                )
                 return False
         tolerance = 1e-3 if self.forward.dtype == torch.float32 else 0.25
         worst = max(float(np.abs(a - b).max()) for tree in (alone, shared) for a, b in zip(plain, tree, strict=True))
         if not worst < tolerance:
-            _LOG.warning("%s scores trees off by %.2g: scoring it the plain, slower way", self.name, worst)
+            _LOG.warning(
+                "%s scores packed trees off by %.2g: using plain forward passes, which are slower", self.name, worst
+            )
         return worst < tolerance
 
-    def _trial(self) -> Prompt:
-        """A prompt of arbitrary tokens; longer than the window where a model counts its window in its own way."""
+    def _trial_prompt(self) -> Prompt:
+        """Return a prompt of arbitrary tokens, longer than the local attention window of models such as GPT-Neo."""
         config = self.forward.config
-        # Long enough for attention run by run, where the model's context allows; many short runs share its masks.
+        # Long enough for the tree attention to compute run by run, if the context of the model allows it.
         tail = 60 if self.context is None or self.context >= 256 else 4
         length = (80 if tail > 4 else 12) + int(getattr(config, "window_size", None) or 0)
         if self.context is not None:

@@ -1,6 +1,6 @@
-"""The last corpus and the last language model stay loaded, as long as their files stay as they are.
+"""Keep the last index and the last language model loaded, until their files change.
 
-Cross-validation would otherwise load them once a fold.
+Without this, cross-validation would load them again for every fold.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from zicl.lm.load import load_lm
 from zicl.retrieve.index import Index
 
 # The files of a model: weights, configuration and tokenizer.
-_READ = (".safetensors", ".bin", ".gguf", ".json", ".model", ".txt")
+_SUFFIXES = (".safetensors", ".bin", ".gguf", ".json", ".model", ".txt")
 
 
 def cached_index(path: Path, offline: bool) -> Index:
-    """The index of a folder; its encoder and its answers stay with it."""
-    notes = [path / "manifest.json", path / "index" / "manifest.json"]
-    return _opened(path.resolve(), tuple(n.stat().st_mtime_ns for n in notes if n.exists()), offline)
+    """Return the index of a corpus folder, with its encoder and everything that it caches."""
+    manifests = [path / "manifest.json", path / "index" / "manifest.json"]
+    return _open_index(path.resolve(), tuple(m.stat().st_mtime_ns for m in manifests if m.exists()), offline)
 
 
 @lru_cache(maxsize=1)
-def _opened(path: Path, stamp: tuple[int, ...], offline: bool) -> Index:
+def _open_index(path: Path, stamp: tuple[int, ...], offline: bool) -> Index:
     return Index.open(path, offline=offline)
 
 
 def cached_lm(spec: str, device: str, dtype: str, batch_size: int, offline: bool) -> LanguageModel:
-    """The model of a name, a folder or a file."""
-    return _loaded(spec, _stamp(spec), device, dtype, batch_size, offline)
+    """Return the language model of a name, a folder or a file."""
+    return _load_lm(spec, _stamp(spec), device, dtype, batch_size, offline)
 
 
 @lru_cache(maxsize=1)
-def _loaded(
+def _load_lm(
     spec: str, stamp: tuple[Any, ...], device: str, dtype: str, batch_size: int, offline: bool
 ) -> LanguageModel:
     return load_lm(spec, device=device, dtype=dtype, batch_size=batch_size, offline=offline)
 
 
 def _stamp(spec: str) -> tuple[Any, ...]:
-    """Which files a name stands for now, and when they were written; nothing for a name that is no path."""
+    """Return the files of a model with their sizes and times of change; nothing for a name that is no path."""
     path = Path(spec.removeprefix("gguf:")).expanduser()
     files = sorted(path.iterdir()) if path.is_dir() else [path]
-    files = [file for file in files if file.suffix in _READ and file.is_file()]
-    found = ((file.name, file.stat()) for file in files)
-    return (path.resolve() if files else None, *((name, stat.st_mtime_ns, stat.st_size) for name, stat in found))
+    files = [file for file in files if file.suffix in _SUFFIXES and file.is_file()]
+    stats = ((file.name, file.stat()) for file in files)
+    return (path.resolve() if files else None, *((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))

@@ -1,7 +1,7 @@
-"""Packing prompts that share a prefix into one sequence, every shared token once.
+"""Pack prompts that share a prefix into one sequence that holds every shared token once.
 
-The packed sequence is a token trie written in depth-first order. A token attends to its ancestors and
-itself, and its position is its depth, so each branch reads exactly what it would read alone.
+The packed sequence is a token trie in depth-first order. A token attends to its ancestors and itself, and its position
+is its depth, so that each branch reads exactly what it would read alone.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ROOT = -1
 
 @dataclass(frozen=True)
 class PackedPrompts:
-    """Some prompts as one sequence behind a prefix of ``offset`` tokens that was computed before.
+    """Prompts as one sequence, which follows a cached prefix of ``offset`` tokens (0: there is none).
 
-    ``places[p][b]`` are the indices of the tokens that predict the scored tokens of branch ``b`` of
-    prompt ``p`` (``ROOT`` is the last token of the computed prefix), ``targets`` the scored tokens.
+    ``places[p][b]`` are the indices of the tokens that predict the scored tokens of branch ``b`` of prompt ``p``
+    (``ROOT`` is the last token of the cached prefix); ``targets`` are the scored tokens.
     """
 
     tokens: NDArray[np.int64]
@@ -39,35 +39,35 @@ class PackedPrompts:
 
     @property
     def positions(self) -> NDArray[np.int64]:
-        """Position ids: depth in the tree, behind the computed prefix."""
+        """The position ids: depth in the tree, after the cached prefix."""
         return self.depths + self.offset
 
     @property
     def trunk(self) -> int:
-        """How many tokens at the beginning all others stand behind: those before the first fork."""
+        """The number of tokens before the first fork: all other tokens follow them."""
         forks = self.parents[self.parents != np.arange(-1, len(self.parents) - 1)]
         return int(forks.min()) + 1 if len(forks) else len(self)
 
     def runs(self, first: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-        """The unbranched runs from token ``first`` on: start, stop, and which tokens from ``first`` on are above."""
+        """Yield the unbranched runs from token ``first`` on: start, stop, and the ancestors that are not before it."""
         starts = [i for i in range(first, len(self)) if i == first or self.parents[i] != i - 1]
         for start, stop in pairwise([*starts, len(self)]):
-            above, node = [], int(self.parents[start])
+            ancestors, node = [], int(self.parents[start])
             while node >= first:
-                above.append(node)
+                ancestors.append(node)
                 node = int(self.parents[node])
-            yield start, stop, tuple(reversed(above))
+            yield start, stop, tuple(reversed(ancestors))
 
     def visible(self) -> NDArray[np.bool_]:
-        """Which tokens each token attends to, the computed prefix first."""
+        """Return which tokens each token attends to, those of the cached prefix first."""
         count = len(self.tokens)
         mask = np.zeros((count, self.offset + count), dtype=bool)
         mask[:, : self.offset] = True
-        own = mask[:, self.offset :]
+        tree = mask[:, self.offset :]
         for index, parent in enumerate(self.parents):
             if parent != ROOT:
-                own[index, :index] = own[parent, :index]
-            own[index, index] = True
+                tree[index, :index] = tree[parent, :index]
+            tree[index, index] = True
         return mask
 
 
@@ -81,7 +81,7 @@ class _Trie:
         self.depths: list[int] = []
 
     def path(self, tokens: Sequence[int], node: int) -> list[int]:
-        """Walk ``tokens`` down from ``node``, adding what is missing; all nodes on the way."""
+        """Walk ``tokens`` down from ``node``, adding missing nodes; return the nodes of the path."""
         nodes = []
         for token in tokens:
             child = self.children.get((node, token))
@@ -97,7 +97,7 @@ class _Trie:
 
 
 def pack(prompts: Sequence[Prompt], *, prefix_computed: bool = False) -> PackedPrompts:
-    """Pack prompts with one common prefix; with ``prefix_computed`` the prefix itself is left out."""
+    """Pack prompts that have the same prefix; with ``prefix_computed`` the prefix is left out, because it is cached."""
     offset = len(prompts[0].prefix) if prefix_computed else 0
     trie, places, targets = _Trie(), [], []
     for prompt in prompts:
@@ -114,7 +114,7 @@ def pack(prompts: Sequence[Prompt], *, prefix_computed: bool = False) -> PackedP
 
 
 def chain(tokens: Sequence[int]) -> PackedPrompts:
-    """A plain sequence, of which nothing is scored."""
+    """Return a sequence without branches, in which nothing is scored."""
     count = len(tokens)
     order = np.arange(count)
     return PackedPrompts(np.asarray(tokens, dtype=np.int64), order - 1, order, places=(), targets=(), offset=0)
@@ -125,7 +125,7 @@ def _check_scorable(places: list[tuple[tuple[int, ...], ...]], offset: int) -> N
         for row in rows:
             if not row or (row[0] == ROOT and offset == 0):
                 raise PromptError(
-                    "a branch has nothing to score, or nothing stands before its first scored token",
+                    "a branch has nothing to score, or no token before its first scored one",
                     hint="give the model a demonstration, a given part or a beginning-of-sequence token",
                 )
 
@@ -136,7 +136,7 @@ def _without_leaves(
     targets: list[tuple[tuple[int, ...], ...]],
     offset: int,
 ) -> PackedPrompts:
-    """Drop tokens that nothing follows: they are predicted, but predict nothing, so need not be fed."""
+    """Drop tokens without a successor: they are predicted, but predict nothing, so the model need not read them."""
     parents = np.asarray(trie.parents, dtype=np.int64)
     keep = np.zeros(len(parents), dtype=bool)
     keep[parents[parents >= 0]] = True

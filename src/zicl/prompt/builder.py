@@ -1,4 +1,4 @@
-"""A prompt is a tree: one prefix for all labels, then one branch a label.
+"""Build prompts. A prompt is a tree: one prefix shared by all labels, then one branch per label.
 
     direct    demonstrations · input line ─┬─ [label line of "great"]
                                            └─ [label line of "terrible"]
@@ -6,8 +6,7 @@
     channel   demonstrations ─┬─ label line of "great"    · [input line]
                               └─ label line of "terrible" · [input line]
 
-What stands in brackets is scored, the rest is given. Everything that scores, scores this, and it is
-also what an explanation shows.
+The part in brackets is scored, the rest is given. Every backend scores this tree, and explanations show it.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from zicl.prompt.template import Template
 from zicl.prompt.tokens import EMPTY, Segment, Tokenizer, tokenize, truncate
 
 Inference = Literal["direct", "channel"]
-# One array of float32 log-likelihoods for each branch of a prompt, one number a scored token.
+# One float32 array per branch of a prompt, with one log-likelihood per scored token.
 BranchScores = tuple[NDArray[np.float32], ...]
 
 
 @dataclass(frozen=True)
 class LabelledText:
-    """A sentence, or a pair of them, and the label words shown with it; without words it is shown alone."""
+    """A sentence, or a pair of them, and the label words shown with it; empty words show no label line."""
 
     text: Text
     words: str
@@ -41,23 +40,23 @@ class LabelledText:
 
 @dataclass(frozen=True)
 class Branch:
-    """What one label adds to the prefix: a given part, then the scored part."""
+    """One label's part of the tree: a given segment, then the scored one."""
 
     given: Segment
     scored: Segment
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Given and scored tokens together."""
+        """Return the given and the scored tokens together."""
         return self.given.tokens + self.scored.tokens
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """The tree. ``prefix`` holds the demonstrations, ``stem`` what else all branches share.
+    """The tree. ``prefix`` holds the demonstrations, ``stem`` the other tokens that all branches share.
 
-    Behind the labels' branches stand those of ``probes`` inputs without content, as many each. ``shown`` are the
-    numbers of the demonstrations that were kept, in the order they stand, ``ends`` the place behind each in the prefix.
+    The branches of ``probes`` content-free inputs follow those of the input, one per label each. ``shown`` holds the
+    numbers of the demonstrations that were kept, in prompt order, and ``ends`` where each of them ends in the prefix.
     """
 
     prefix: Segment
@@ -72,21 +71,21 @@ class Prompt:
     ends: tuple[int, ...] = ()
 
     def text(self, branch: int) -> str:
-        """The whole text of one label's prompt."""
+        """Return the full text of one branch."""
         chosen = self.branches[branch]
         return self.prefix.text + self.stem.text + chosen.given.text + chosen.scored.text
 
     def tokens(self, branch: int) -> tuple[int, ...]:
-        """All tokens of one label's prompt."""
+        """Return all tokens of one branch."""
         return self.prefix.tokens + self.stem.tokens + self.branches[branch].tokens
 
 
 class PromptScorer(Protocol):
-    """Score prompts: the part of a language model that writing and choosing label words needs."""
+    """The part of a language model that choosing label words needs: a tokenizer, and scores of prompts."""
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer that prompts are written with."""
+        """Return the tokenizer that prompts are built with."""
         ...
 
     def score(self, prompts: Sequence[Prompt]) -> list[BranchScores]:
@@ -96,7 +95,7 @@ class PromptScorer(Protocol):
 
 @dataclass(frozen=True)
 class TokenLimits:
-    """How many tokens a prompt's parts may have."""
+    """The maximum number of tokens of each part of a prompt."""
 
     per_demo: int = 256
     all_demos: int = 1024
@@ -105,7 +104,7 @@ class TokenLimits:
 
 @dataclass(frozen=True)
 class PromptBuilder:
-    """Writes prompts for one tokenizer, template and inference."""
+    """Build prompts for one tokenizer, template and inference."""
 
     tokenizer: Tokenizer
     template: Template
@@ -123,16 +122,16 @@ class PromptBuilder:
         order: Sequence[int] | None = None,
         keep: int | None = None,
     ) -> Prompt:
-        """The prompt for ``text`` with ``demos`` (farthest first), and for it and each probe a branch a word.
+        """Return the prompt for ``text`` with ``demos`` (farthest first): one branch per word, for it and each probe.
 
-        ``order`` are the numbers of the demonstrations as they are to stand; number ``keep`` is never dropped.
+        ``order`` lists the numbers of the demonstrations in prompt order; number ``keep`` is never dropped.
         """
         start = self._start()
         first = not demos
         input_text, input_cut = self._shorten_input(text, words)
         inputs = [input_text, *(self._shorten_input(probe, words)[0] for probe in probes)]
         stem, branches = self._branches(inputs, words, first=first)
-        check_distinct(branches[: len(words)], words, self.inference)
+        _check_distinct(branches[: len(words)], words, self.inference)
 
         blocks, demos_cut = self._demo_blocks(demos)
         room = self.limits.all_demos
@@ -143,18 +142,28 @@ class PromptBuilder:
             # Without demonstrations the test input opens the prompt and has no separator before it.
             stem, branches = self._branches(inputs, words, first=True)
         prefix, ends = start, list[int]()
-        for place, number in enumerate(shown):
-            prefix = prefix + blocks[number][min(place, 1)]
+        for position, number in enumerate(shown):
+            prefix = prefix + blocks[number][min(position, 1)]
             ends.append(len(prefix))
-        cuts = len(blocks) - len(shown), demos_cut, input_cut
-        return Prompt(prefix, stem, branches, len(shown), *cuts, len(probes), tuple(shown), tuple(ends))
+        return Prompt(
+            prefix,
+            stem,
+            branches,
+            kept=len(shown),
+            dropped=len(blocks) - len(shown),
+            demos_cut=demos_cut,
+            input_cut=input_cut,
+            probes=len(probes),
+            shown=tuple(shown),
+            ends=tuple(ends),
+        )
 
     def _start(self) -> Segment:
         if not self.bos:
             return EMPTY
         if self.tokenizer.bos is None:
             raise PromptError(
-                f"{self.tokenizer.name} has no beginning-of-sequence token, but one was asked for",
+                f"{self.tokenizer.name} has no beginning-of-sequence token, but bos is on",
                 hint='set bos to "auto" or "off"',
             )
         return Segment("", (self.tokenizer.bos,))
@@ -191,7 +200,7 @@ class PromptBuilder:
         return self._cut(text, limit)
 
     def _cut(self, text: Text, limit: int) -> tuple[Text, bool]:
-        """A text of at most ``limit`` tokens, and whether it lost any; of a pair the longer half loses more."""
+        """Cut a text to ``limit`` tokens and say whether it lost any; the longer half of a pair loses more."""
         parts = text_parts(text)
         lengths = [len(self.tokenizer.encode(part)) for part in parts]
         if sum(lengths) <= limit:
@@ -203,7 +212,7 @@ class PromptBuilder:
         return Pair(*kept).strip(), True
 
     def _demo_blocks(self, demos: Sequence[LabelledText]) -> tuple[list[tuple[Segment, Segment]], int]:
-        """Each demonstration twice: as the first of the prompt, and following another."""
+        """Tokenize each demonstration twice: as the first of the prompt, and following another."""
         blocks, shortened = [], 0
         for demo in demos:
             block = (
@@ -215,12 +224,12 @@ class PromptBuilder:
             blocks.append(block)
         return blocks, shortened
 
-    def half_a_demo(self, text: str) -> str:
-        """A text cut to half the tokens of a demonstration: an answer that leaves room for what it answers."""
+    def cut_to_half_demo(self, text: str) -> str:
+        """Cut a text to half the tokens of a demonstration, so that an answer leaves room for its question."""
         return str(self._cut(text, max(1, self.limits.per_demo // 2))[0])
 
     def _cut_demo(self, demo: LabelledText) -> tuple[Segment, Segment]:
-        """Shorten the sentence, never the label line, until the demonstration has at most its limit."""
+        """Shorten the sentence, never the label line, until the demonstration is within its limit."""
         overhead = len(self._demo("", "x", demo.words)) - 1
         limit = self.limits.per_demo - overhead
         while limit > 0:
@@ -230,7 +239,8 @@ class PromptBuilder:
                 return block, self._demo(self.template.separator, text, demo.words)
             limit -= 1
         raise PromptError(
-            f"the label line of {demo.words!r} alone exceeds {self.limits.per_demo} tokens a demonstration",
+            f"the label line of {demo.words!r} alone exceeds the limit of {self.limits.per_demo} tokens per "
+            "demonstration",
             hint="raise the limit per demonstration, or use shorter label words",
         )
 
@@ -243,8 +253,8 @@ class PromptBuilder:
         return self._line(before, lines[0]) + self._line(self.template.joint, lines[1])
 
 
-def check_distinct(branches: Sequence[Branch], words: Sequence[str], inference: Inference) -> None:
-    """Two labels whose tokens are the same could never be told apart."""
+def _check_distinct(branches: Sequence[Branch], words: Sequence[str], inference: Inference) -> None:
+    """Check that no two labels have the same tokens: their scores would always be equal."""
     seen: dict[tuple[int, ...], str] = {}
     for branch, word in zip(branches, words, strict=True):
         line = (branch.scored if inference == "direct" else branch.given).tokens
@@ -259,19 +269,16 @@ def check_distinct(branches: Sequence[Branch], words: Sequence[str], inference: 
 def _drop_farthest(
     blocks: Sequence[tuple[Segment, Segment]], room: int, order: Sequence[int], keep: int | None
 ) -> list[int]:
-    """The nearest demonstrations, the last by number, that fit into ``room`` tokens together, as they stand."""
+    """Return, in prompt order, as many of the nearest demonstrations (the last numbers) as fit into ``room`` tokens."""
     for start in range(len(blocks) + 1):
         rest = [number for number in order if number >= start or number == keep]
-        if sum(len(blocks[number][min(place, 1)]) for place, number in enumerate(rest)) <= room:
+        if sum(len(blocks[number][min(position, 1)]) for position, number in enumerate(rest)) <= room:
             return rest
     return []
 
 
-# -- In which order demonstrations stand in the prompt.
-
-
 def demonstration_order(order: Order, count: int, seed: int, item: str) -> list[int]:
-    """The numbers of demonstrations (0 is the farthest) as they stand; shuffled anew for every seed and item.
+    """Return the numbers of demonstrations (0 is the farthest) in prompt order; a shuffle depends on seed and item.
 
     >>> demonstration_order("nearest-last", 3, 0, "a text"), demonstration_order("nearest-first", 3, 0, "a text")
     ([0, 1, 2], [2, 1, 0])

@@ -1,4 +1,4 @@
-"""Labels for the demonstrations: random or gold, shown as original words, random words or synonyms."""
+"""Label demonstrations: random or gold labels, shown as original words, random words or synonyms."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from zicl.exceptions import RetrievalError, SynonymError
 from zicl.prompt.labels import Labels
 from zicl.retrieve.index import Searchable
 
-# What each label may be shown as.
+# The words that each label may be shown as.
 Words = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class AssignedLabel:
-    """A demonstration's label, the words it is shown as, and how sure a labeler is of it that is not guessing."""
+    """A demonstration's label, the words that show it, and the labeler's confidence unless it is a random draw."""
 
     label: str
     words: str
@@ -28,49 +28,45 @@ class AssignedLabel:
 
 
 class Labeler(Protocol):
-    """Gives each demonstration a label; ``words`` maps labels to what is shown.
-
-    Of ``candidates`` times k sentences those with the surest labels are shown.
-    """
+    """Give each demonstration a label."""
 
     @property
     def candidates(self) -> int:
-        """How many sentences are labelled for each that is shown."""
+        """Return how many sentences to label per demonstration; the most confident ones are shown."""
         ...
 
     @property
     def words(self) -> Words:
-        """What each label is shown as."""
+        """Return the words that each label may be shown as."""
         ...
 
     def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
-        """A label for each of ``rows``, nearest first."""
+        """Return a label for each of ``rows``, nearest first."""
         ...
 
 
 @dataclass(frozen=True)
 class RandomLabels:
-    """A label a demonstration, drawn uniformly: independently, or ``balanced``, every label as often as the others."""
+    """Draw labels uniformly: independently, or ``balanced``, with every label equally often."""
 
     words: Words
     balanced: bool = False
     candidates: ClassVar[int] = 1
 
     def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
-        """Drawn from the nearest on, so that a larger k keeps the nearer ones' labels."""
+        """Draw labels from the nearest row on, so that a larger k keeps those of the nearer rows."""
         generator, drawn = rng(seed, key, "labels"), list[AssignedLabel]()
         for name in islice(self._names(generator), len(rows)):
-            shown = self.words[name]
-            drawn.append(
-                AssignedLabel(name, shown[int(generator.integers(len(shown)))] if len(shown) > 1 else shown[0])
-            )
+            words = self.words[name]
+            chosen = int(generator.integers(len(words))) if len(words) > 1 else 0
+            drawn.append(AssignedLabel(name, words[chosen]))
         return drawn
 
     def _names(self, generator: np.random.Generator) -> Iterator[str]:
         names = list(self.words)
         while True:
             if self.balanced:
-                # Round after round of all labels: the counts never differ by more than one.
+                # In rounds of all labels: the counts never differ by more than one.
                 yield from (names[int(n)] for n in generator.permutation(len(names)))
             else:
                 yield names[int(generator.integers(len(names)))]
@@ -78,36 +74,36 @@ class RandomLabels:
 
 @dataclass(frozen=True)
 class GoldLabels:
-    """The labels that training examples have; ``by_row`` holds them."""
+    """Use the gold labels of training examples, which ``by_row`` holds."""
 
     words: Words
     by_row: Sequence[str]
     candidates: ClassVar[int] = 1
 
     def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
-        """The true label of each row."""
+        """Return the gold label of each row."""
         return [AssignedLabel(self.by_row[row], self.words[self.by_row[row]][0]) for row in rows]
 
 
 @dataclass(frozen=True)
 class NoLabels:
-    """No label for anybody: the sentences are shown alone."""
+    """Show sentences without labels."""
 
     words: Words = field(default_factory=dict)
     candidates: ClassVar[int] = 1
 
     def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
-        """Nothing for each row."""
+        """Return an empty label for each row."""
         return [AssignedLabel("", "")] * len(rows)
 
 
 def original_words(labels: Labels) -> Words:
-    """The label words themselves."""
+    """Return the words of the labels themselves."""
     return {label.name: (label.words,) for label in labels}
 
 
 def synonym_words(labels: Labels) -> Words:
-    """Synonyms of the labels: the model cannot copy them into its answer."""
+    """Return the synonyms of the labels: the model cannot copy them into its answer."""
     missing = [label.name for label in labels if not label.synonyms]
     if missing:
         raise SynonymError(
@@ -118,41 +114,38 @@ def synonym_words(labels: Labels) -> Words:
 
 
 def random_words(labels: Labels, unigrams: Sequence[str], seed: int) -> Words:
-    """A one-to-one map from labels to random English words, one map a seed."""
+    """Return a one-to-one map from labels to random English words; it depends on the seed."""
     taken = {word.casefold() for label in labels for word in (label.name, label.words, *label.synonyms)}
     usable = sorted(set(unigrams) - taken)
     order = rng(seed, "random words").choice(len(usable), len(labels), replace=False)
     return {label.name: (usable[int(n)],) for label, n in zip(labels, order, strict=True)}
 
 
-# -- Pseudo-options: where every text has options of its own, a demonstration is answered with a sentence near it.
-
-
-# Sentences this far away in the paragraph are still about the same thing.
+# Sentences at most this far away in the paragraph are about the same subject.
 _REACH = 3
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourOptions:
-    """For each demonstration a sentence near it in its paragraph, drawn at random.
+    """Show a random nearby sentence of the paragraph as the answer, for options that differ from text to text.
 
-    ``shorten`` cuts it: raw text has sentences of a page, which would leave a prompt no room.
+    ``shorten`` cuts it: raw text has sentences of a page, which would leave no room in the prompt.
     """
 
     index: Searchable
     shorten: Callable[[str], str]
-    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    words: Words = field(default_factory=dict)
     candidates: ClassVar[int] = 1
 
     def label(self, rows: Sequence[int], seed: int, key: str) -> list[AssignedLabel]:
-        """A neighbouring sentence for each row."""
+        """Draw a nearby sentence for each row."""
         generator, drawn = rng(seed, key, "options"), list[AssignedLabel]()
         for row in rows:
             near = self.index.around(row, _REACH)
             if not near:
                 raise RetrievalError(
-                    f"sentence {row} stands alone in its paragraph: there is no sentence near it to answer with",
-                    hint="use the retrieval 'physical', which takes no such sentence",
+                    f"sentence {row} is alone in its paragraph: there is no sentence near it to show as an answer",
+                    hint="use the retrieval 'physical', which skips such sentences",
                 )
             chosen = near[int(generator.integers(len(near)))]
             drawn.append(AssignedLabel(f"sentence {chosen}", self.shorten(str(self.index.sentence(chosen).text))))

@@ -14,7 +14,7 @@ from zicl.exceptions import LabelError
 
 @dataclass(frozen=True)
 class Label:
-    """One class. ``words`` is what the model reads for it: the name, unless said otherwise."""
+    """One class. ``words`` is what the model reads for it; the default is the name."""
 
     name: str
     words: str = ""
@@ -22,7 +22,7 @@ class Label:
     description: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "synonyms", _listed(self.synonyms))
+        object.__setattr__(self, "synonyms", _to_tuple(self.synonyms))
         for value in (self.name, self.words, self.description, *self.synonyms):
             if not isinstance(value, str):
                 raise LabelError(f"a label holds {value!r}, not text", hint='labels are text: "0" and "1", not 0 and 1')
@@ -34,14 +34,14 @@ class Label:
                 hint="give it at least a letter",
             )
         if "\0" in self.name + self.words + "".join(self.synonyms):
-            raise LabelError(f"the label {self.name!r} holds a NUL byte", hint="take it out")
+            raise LabelError(f"the label {self.name!r} holds a NUL byte", hint="remove it")
 
 
 @dataclass(frozen=True)
 class Labels:
     """Two or more distinct labels in the order given.
 
-    ``counted`` ones only number options that have other words for every text.
+    ``counted`` labels only number the options of a text; the words of the options differ from text to text.
 
     >>> labels = Labels.of(["terrible", "great"])
     >>> labels.names, labels.with_synonyms({"great": ["good"]})["great"].synonyms
@@ -65,14 +65,14 @@ class Labels:
             if twice:
                 raise LabelError(
                     f"two labels have the same {kind}: {', '.join(map(repr, twice))}",
-                    hint="every label needs a name and words of its own",
+                    hint="give every label a different name and different words",
                 )
 
     @classmethod
     def of(cls, value: object) -> Labels:
-        """Labels from a list of names, a mapping name → synonyms, or the path of a labels.toml.
+        """Return labels from a list of names, a mapping name → synonyms, or the path of a labels.toml.
 
-        A number stands for that many options which are other words for every text: "1", "2" and so on.
+        A number N makes N counted labels, "1", "2" and so on, for options that differ from text to text.
         """
         if isinstance(value, Labels):
             return value
@@ -107,16 +107,16 @@ class Labels:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their names, in order."""
+        """Return the names, in order."""
         return tuple(label.name for label in self.items)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words shown to the model, in order."""
+        """Return the words shown to the model, in order."""
         return tuple(label.words for label in self.items)
 
     def among(self, options: Sequence[str], where: str = "a text") -> Labels:
-        """The labels one text has to choose from: some of these, or for counted ones the options' own words.
+        """Return the labels that one text can get: a subset of these, or counted labels with the options' words.
 
         >>> Labels.of(3).among(["a cat", "a dog"]).words
         ('a cat', 'a dog')
@@ -136,20 +136,20 @@ class Labels:
         if twice := [option for option, word in zip(options, words, strict=True) if words.count(word) > 1]:
             raise LabelError(f"{where} has the option {twice[0]!r} twice", hint="give each option once")
         if not self.counted:
-            # In the labels' own order, whatever order the options are in.
+            # In the order of the labels, not of the options.
             return Labels(tuple(label for label in self.items if label.name in options))
         items = (Label(str(number), words) for number, words in enumerate(options, start=1))
         return Labels(tuple(items), counted=True)
 
     def with_synonyms(self, synonyms: Mapping[str, str | Sequence[str]]) -> Labels:
-        """The same labels with synonyms given for some of them."""
+        """Return the same labels with other synonyms for some of them."""
         for name in synonyms:
             self[name]
-        items = (replace(x, synonyms=_listed(synonyms.get(x.name, x.synonyms))) for x in self.items)
+        items = (replace(x, synonyms=_to_tuple(synonyms.get(x.name, x.synonyms))) for x in self.items)
         return replace(self, items=tuple(items))
 
     def to_toml(self) -> str:
-        """The labels as the text of a labels.toml."""
+        """Return the text of a labels.toml."""
         if self.counted:
             return f"count = {len(self)}\n"
         parts = []
@@ -163,7 +163,7 @@ class Labels:
 
 
 def read_labels(path: Path) -> Labels:
-    """Labels from a labels.toml."""
+    """Read labels from a labels.toml."""
     table = read_toml(
         path,
         LabelError,
@@ -179,7 +179,7 @@ def read_labels(path: Path) -> Labels:
 
 
 def make_label(entry: Mapping[str, Any], where: str) -> Label:
-    """A label from a TOML table; ``where`` names it in an error."""
+    """Return a label from a TOML table; ``where`` names it in an error."""
     unknown = set(entry) - {"name", "words", "synonyms", "description"}
     if unknown or "name" not in entry:
         what = f"unknown keys {', '.join(sorted(unknown))}" if unknown else "no name"
@@ -187,11 +187,11 @@ def make_label(entry: Mapping[str, Any], where: str) -> Label:
     return Label(**entry)
 
 
-def _listed(value: str | Iterable[str]) -> tuple[str, ...]:
+def _to_tuple(value: str | Iterable[str]) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, Iterable):
-        raise LabelError(f"synonyms are {value!r}", hint="expected words: one, or a list of them, which may be empty")
+        raise LabelError(f"synonyms are {value!r}", hint="expected a word or a list of words, which may be empty")
     return tuple(value)
 
 

@@ -1,8 +1,7 @@
-"""Synonyms for labels: given by hand, from the paper's tables, or found automatically.
+"""Synonyms for labels: given by the user, from the paper's tables, or searched.
 
-Found automatically means: candidates from WordNet, filtered by part of speech and sense (through the
-relation and the sense they come from), by frequency, and by the other labels; ranked by the sentence
-encoder and the language model together.
+The search takes candidates from WordNet, filters them by part of speech, sense, frequency and similarity to the other
+labels, and ranks them by the encoder and the language model together.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from zicl.prompt.tokens import EMPTY, tokenize
 from zicl.prompt.wordnet import BROADER, NEAR, SAME, Candidate
 from zicl.retrieve.encoder import Encoder
 
-# The least cosine similarity to the label, by how directly WordNet relates the word to it.
-_LEAST = {SAME: 0.35, NEAR: 0.40, BROADER: 0.45}
-# A word must not be nearer to another label than to its own; antonyms embed closely, hence the slack.
-_SLACK = 0.05
-# A word nobody tagged in WordNet's texts and the model finds this unlikely is too rare to be understood.
-_RAREST = -18.0
-_LM_WEIGHT, _LM_MOST, _RELATION_COST, _SENSE_COST = 0.05, 8.0, 0.05, 0.02
+# The minimum cosine similarity to the label, by how directly WordNet relates the word to it.
+_MIN_SIMILARITY = {SAME: 0.35, NEAR: 0.40, BROADER: 0.45}
+# A word must not be nearer to another label; antonyms embed closely, hence the tolerance.
+_TOLERANCE = 0.05
+# A word that WordNet's tagged texts do not hold and whose log-likelihood is below this is too rare to be understood.
+_MIN_LOG_LIKELIHOOD = -18.0
+_LM_WEIGHT, _LM_MAX, _RELATION_COST, _SENSE_COST = 0.05, 8.0, 0.05, 0.02
 
 
 @dataclass(frozen=True)
 class SynonymSuggestion:
-    """A synonym with what speaks for it: encoder similarity, and how much likelier the label makes it."""
+    """A synonym with its score, its cosine to the label, and ``likelier``, the log-likelihood gained by the label."""
 
     word: str
     score: float
@@ -42,7 +41,7 @@ class SynonymSuggestion:
 
 
 def paper_table(words: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
-    """The paper's synonyms for the words of a label set, if it is one of the paper's.
+    """Return the paper's synonyms for the words of a label set, or None if the paper has no such label set.
 
     >>> paper_table(["great", "terrible"])["great"]
     ('good',)
@@ -56,7 +55,7 @@ def paper_table(words: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
 
 
 def needs_search(labels: Labels) -> bool:
-    """Whether synonyms have to be found with the models: some were not given, and the paper has none.
+    """Return whether the models have to search synonyms: some were not given, and the paper has none.
 
     >>> needs_search(Labels.of(["terrible", "great"])), needs_search(Labels.of(["sport", "cooking"]))
     (False, True)
@@ -67,15 +66,15 @@ def needs_search(labels: Labels) -> bool:
 def complete_synonyms(
     labels: Labels, *, encoder: Callable[[], Encoder], lm: PromptScorer, offline: bool = False
 ) -> Labels:
-    """The labels with a synonym each: those given stay, the rest come from the paper or are found."""
+    """Return the labels with synonyms: given ones stay, missing ones come from the paper or a search."""
     known: dict[str, tuple[str, ...]] = {}
     if not all(label.synonyms for label in labels):
         table = paper_table(labels.words)
         if table is not None:
             known = {label.name: table[label.words] for label in labels}
         else:
-            found = suggest_synonyms(labels, encoder(), lm, offline=offline)
-            known = {name: (options[0].word,) for name, options in found.items() if options}
+            suggestions = suggest_synonyms(labels, encoder(), lm, offline=offline)
+            known = {name: (options[0].word,) for name, options in suggestions.items() if options}
     missing = [label.name for label in labels if not label.synonyms and label.name not in known]
     if missing:
         raise SynonymError(
@@ -90,7 +89,7 @@ def complete_synonyms(
 
 
 def _check_disjoint(labels: Labels) -> None:
-    """A synonym that stands for two labels, or is a label itself, would say the wrong thing."""
+    """Check that no synonym is shared by two labels or is a label itself."""
     owner: dict[str, str] = {}
     for label in labels:
         for word in {synonym.casefold() for synonym in label.synonyms}:
@@ -111,34 +110,28 @@ def _check_disjoint(labels: Labels) -> None:
 def suggest_synonyms(
     labels: Labels, encoder: Encoder, lm: PromptScorer, *, offline: bool = False, most: int = 3
 ) -> dict[str, list[SynonymSuggestion]]:
-    """The best synonyms for every label without one, best first; an empty list where none is good enough."""
-    part = wordnet.common_part_of_speech(labels.words, offline=offline)
-    words = {label.name: wordnet.candidates(label.words, part, offline=offline) for label in labels}
+    """Return the best synonyms of every label without one, best first; an empty list if none is good enough."""
+    part_of_speech = wordnet.common_part_of_speech(labels.words, offline=offline)
+    candidates = {label.name: wordnet.candidates(label.words, part_of_speech, offline=offline) for label in labels}
+    taken = [word for label in labels for text in (label.words, *label.synonyms) for word in text.split()]
     result = {}
     for label in labels:
         if label.synonyms:
             continue
+        # A word that WordNet also relates to another label is no synonym: "emotion" for anger, beside joy.
+        shared = {c.word for name, others in candidates.items() if name != label.name for c in others}
         usable = [
-            c for c in words[label.name] if _is_other_word(c.word, labels) and not _is_shared(c.word, label, words)
+            c
+            for c in candidates[label.name]
+            if c.word not in shared and not any(wordnet.same_root(c.word, word) for word in taken)
         ]
         result[label.name] = _rank(label, usable, labels, encoder, lm)[:most]
     return _distinct(result)
 
 
 def random_unigrams(*, offline: bool = False) -> list[str]:
-    """English words for labels that say nothing."""
+    """Return common English words, to be used as meaningless label words."""
     return wordnet.unigrams(offline)
-
-
-def _is_other_word(word: str, labels: Labels) -> bool:
-    """Not a form of any label or of any synonym given."""
-    taken = [part for label in labels for text in (label.words, *label.synonyms) for part in text.split()]
-    return not any(wordnet.same_root(word, part) for part in taken)
-
-
-def _is_shared(word: str, label: Label, words: dict[str, list[Candidate]]) -> bool:
-    """Whether WordNet relates the word to another label too ("emotion" is no synonym of anger beside joy)."""
-    return any(c.word == word for name, others in words.items() if name != label.name for c in others)
 
 
 def _rank(
@@ -146,54 +139,51 @@ def _rank(
 ) -> list[SynonymSuggestion]:
     if not candidates:
         return []
-    phrases = [c.word if c.whole else _phrase(label.words, c.word) for c in candidates]
+    # A synonym of the head word replaces only that: "technical issue" becomes "technical problem".
+    before_head = label.words.split()[:-1]
+    phrases = [c.word if c.full_phrase else " ".join([*before_head, c.word]) for c in candidates]
     texts = [f"{x.words} ({x.description})" if x.description else x.words for x in labels]
-    similarity = encoder.encode(phrases) @ encoder.encode(texts).T
-    place = labels.names.index(label.name)
-    own, others = similarity[:, place], np.delete(similarity, place, axis=1).max(axis=1)
-    likelier, plain = _lm_preference(label.words, phrases, lm)
+    cosines = encoder.encode(phrases) @ encoder.encode(texts).T
+    column = labels.names.index(label.name)
+    similarity, others = cosines[:, column], np.delete(cosines, column, axis=1).max(axis=1)
+    likelier, log_likelihoods = _lm_preference(label.words, phrases, lm)
     ranked = []
-    for number, candidate in enumerate(candidates):
-        rare = candidate.count == 0 and plain[number] < _RAREST
-        if rare or own[number] < _LEAST[candidate.relation] or own[number] < others[number] - _SLACK:
+    for n, candidate in enumerate(candidates):
+        rare = candidate.count == 0 and log_likelihoods[n] < _MIN_LOG_LIKELIHOOD
+        far = similarity[n] < _MIN_SIMILARITY[candidate.relation]
+        if rare or far or similarity[n] < others[n] - _TOLERANCE:
             continue
-        gain = _LM_WEIGHT * min(max(likelier[number], 0.0), _LM_MOST)
+        gain = _LM_WEIGHT * min(max(likelier[n], 0.0), _LM_MAX)
         cost = _RELATION_COST * candidate.relation + _SENSE_COST * candidate.sense
-        ranked.append(
-            SynonymSuggestion(phrases[number], float(own[number]) + gain - cost, float(own[number]), likelier[number])
-        )
+        score = float(similarity[n]) + gain - cost
+        ranked.append(SynonymSuggestion(phrases[n], score, float(similarity[n]), likelier[n]))
     return sorted(ranked, key=lambda s: (-s.score, s.word))
 
 
-def _phrase(words: str, synonym: str) -> str:
-    """A phrase keeps all but its head word: "technical issue" becomes "technical problem"."""
-    return " ".join([*words.split()[:-1], synonym])
-
-
 def _lm_preference(words: str, phrases: list[str], lm: PromptScorer) -> tuple[list[float], list[float]]:
-    """How much likelier each phrase is after "another word for …", and how likely it is without that."""
+    """Return each phrase's gain in log-likelihood from "another word for …", and its log-likelihood without it."""
 
     def prompt(text: str) -> Prompt:
         branches = tuple(Branch(EMPTY, tokenize(lm.tokenizer, f" {phrase}")) for phrase in phrases)
         return Prompt(EMPTY, tokenize(lm.tokenizer, text), branches)
 
-    asked, plain = lm.score([prompt(f"Another word for {words} is"), prompt("Another word is")])
-    likelihood = [float(row.sum()) for row in plain]
-    return [float(row.sum()) - base for row, base in zip(asked, likelihood, strict=True)], likelihood
+    conditional, plain = lm.score([prompt(f"Another word for {words} is"), prompt("Another word is")])
+    baseline = [float(row.sum()) for row in plain]
+    return [float(row.sum()) - base for row, base in zip(conditional, baseline, strict=True)], baseline
 
 
-def _distinct(found: dict[str, list[SynonymSuggestion]]) -> dict[str, list[SynonymSuggestion]]:
-    """No word is first choice for two labels: the one it fits less takes its next."""
+def _distinct(suggestions: dict[str, list[SynonymSuggestion]]) -> dict[str, list[SynonymSuggestion]]:
+    """Drop suggestions until no word is the first choice of two labels: the lower score loses it."""
     while True:
         first: dict[str, str] = {}
-        for name, options in found.items():
+        for name, options in suggestions.items():
             if not options:
                 continue
             rival = first.get(options[0].word)
             if rival is not None:
-                loser = name if options[0].score <= found[rival][0].score else rival
-                found = {**found, loser: found[loser][1:]}
+                loser = name if options[0].score <= suggestions[rival][0].score else rival
+                suggestions = {**suggestions, loser: suggestions[loser][1:]}
                 break
             first[options[0].word] = name
         else:
-            return found
+            return suggestions

@@ -1,4 +1,4 @@
-"""How an input and a label are written: minimal templates and the paper's separators."""
+"""Templates: how an input and a label are written, with the paper's separators."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from zicl.inputs.pair import Pair, Text
 class Template:
     """One line for the input, one for the label. A pair has two fields, ``{first}`` and ``{second}``.
 
-    ``joint`` stands between the two lines of an example, ``separator`` between examples. A line that is
-    not the first begins with these newlines as a part of its own tokens, and no line ends in white space,
-    so that the places where text and tokens are split agree.
+    ``joint`` separates the two lines of an example, ``separator`` separates examples. These newlines are tokenized
+    with the line that follows them, and no line ends in white space, so text and tokens are split at the same places.
 
     >>> Template("Review: {input}", "Sentiment: {label}").input_line("A gem.")
     'Review: A gem.'
@@ -28,9 +27,9 @@ class Template:
 
     def __post_init__(self) -> None:
         for field, text in (("input", self.input), ("label", self.label)):
-            wanted = ("first", "second") if field == "input" and self.two_fields else (field,)
-            if any(text.count("{" + name + "}") != 1 for name in wanted):
-                names = " and ".join("{" + name + "}" for name in wanted)
+            required = ("first", "second") if field == "input" and self.two_fields else (field,)
+            if any(text.count("{" + name + "}") != 1 for name in required):
+                names = " and ".join("{" + name + "}" for name in required)
                 raise ConfigError(
                     f"the template's {field} line {text!r} must contain {names} exactly once",
                     hint="for example: 'Review: {input}' and 'Sentiment: {label}'; a pair has {first} and {second}",
@@ -38,7 +37,7 @@ class Template:
             if text != text.strip():
                 raise ConfigError(
                     f"the template's {field} line {text!r} begins or ends in white space",
-                    hint="a space at the joint would change the tokens of what follows: take it away",
+                    hint="remove it: a space between two lines would change the tokens of the second",
                 )
         for name, text in (("joint", self.joint), ("separator", self.separator)):
             if not text or text.strip():
@@ -46,20 +45,20 @@ class Template:
 
     @property
     def two_fields(self) -> bool:
-        """Whether inputs are pairs."""
+        """Return whether inputs are pairs."""
         return "{first}" in self.input or "{second}" in self.input
 
     def input_line(self, text: Text) -> str:
-        """Return the input's line; for an empty text the template's own words."""
+        """Return the input's line; for an empty text only the words of the template."""
         if not self.two_fields:
             return self.input.replace("{input}", str(text)).strip()
         first, second = (text.first, text.second) if isinstance(text, Pair) else (text, text)
-        # Not one after the other: the first text may hold the second's field.
+        # Not two replacements in a row: the first text may contain "{second}".
         before, _, after = self.input.partition("{first}")
         return (before.replace("{second}", second) + first + after.replace("{second}", second)).strip()
 
     def label_line(self, words: str) -> str:
-        """The label's line."""
+        """Return the label's line."""
         return self.label.replace("{label}", words)
 
 
@@ -73,7 +72,7 @@ TEMPLATES = {
 
 
 def get_template(name: str) -> Template:
-    """A template by name."""
+    """Return a template by name."""
     if name not in TEMPLATES:
         raise did_you_mean("template", name, TEMPLATES)
     return TEMPLATES[name]

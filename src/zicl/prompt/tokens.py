@@ -1,4 +1,4 @@
-"""What a prompt needs of a tokenizer, and texts that carry their tokens."""
+"""Segments: pieces of text with their tokens, and the tokenizer interface they need."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from zicl.exceptions import TokenizationError
 
 
 class Tokenizer(Protocol):
-    """Turns text into token ids and back, adding nothing of its own."""
+    """Turn text into token ids and back, without adding special tokens."""
 
     name: str
     bos: int | None
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """The tokens of ``text``, no special ones."""
+        """Return the tokens of ``text``, without special ones."""
         ...
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of ``tokens``, nothing cleaned up."""
+        """Return the text of ``tokens`` as it is, without clean-up."""
         ...
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A piece of text with its tokens. A prompt is split into tokens exactly where its text is split."""
+    """A piece of text with its tokens. A prompt's tokens are split exactly where its text is split."""
 
     text: str
     tokens: tuple[int, ...]
@@ -45,8 +45,8 @@ EMPTY = Segment("", ())
 def tokenize(tokenizer: Tokenizer, text: str) -> Segment:
     """Encode ``text`` and check that its tokens decode to it again.
 
-    A tokenizer that normalises Unicode (GPT-NeoX's does) is followed: the segment's text is then the
-    normalised one, which is what the model reads.
+    If the tokenizer normalises Unicode (GPT-NeoX's does), the segment holds the normalised text, which is what the
+    model reads.
     """
     tokens = tokenizer.encode(text)
     back = tokenizer.decode(tokens)
@@ -56,23 +56,23 @@ def tokenize(tokenizer: Tokenizer, text: str) -> Segment:
         return Segment(back, tokens)
     raise TokenizationError(
         f"the tokenizer of {tokenizer.name} does not give this text back: {text[:80]!r} became {back[:80]!r}",
-        hint="use a model with a lossless (byte-level) tokenizer, or take the unusual characters out",
+        hint="use a model with a lossless (byte-level) tokenizer, or remove the unusual characters",
     )
 
 
 def truncate(tokenizer: Tokenizer, text: str, limit: int) -> Segment:
-    """The longest beginning of ``text`` of at most ``limit`` tokens that still decodes to itself.
+    """Return the longest prefix of ``text`` with at most ``limit`` tokens that decodes to itself.
 
-    A cut inside a character of several bytes moves back to the character's start.
+    A cut inside a multi-byte character moves back to the start of the character.
     """
-    whole = tokenize(tokenizer, text)
-    count = min(limit, len(whole))
-    while len(whole) > limit and count > 0:
-        # Tokens of the shortened text can differ at its end, so it is encoded anew and checked.
-        shorter = tokenizer.decode(whole.tokens[:count]).rstrip("\ufffd").rstrip()
+    full = tokenize(tokenizer, text)
+    count = min(limit, len(full))
+    while len(full) > limit and count > 0:
+        # The tokens of the shortened text can differ at its end, so it is encoded again and checked.
+        shorter = tokenizer.decode(full.tokens[:count]).rstrip("\ufffd").rstrip()
         candidate = tokenize(tokenizer, shorter)
-        # Of several characters in single bytes none is read where the last is cut.
+        # Cutting inside a multi-byte character can leave no complete character at all.
         if shorter and len(candidate) <= limit:
             return candidate
         count -= 1
-    return whole if len(whole) <= limit else EMPTY
+    return full if len(full) <= limit else EMPTY

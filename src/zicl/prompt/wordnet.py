@@ -1,4 +1,4 @@
-"""Candidate synonyms from WordNet, and its single words as a list of English unigrams."""
+"""Candidate synonyms and common English words from WordNet."""
 
 from __future__ import annotations
 
@@ -11,60 +11,60 @@ from typing import Any
 
 from zicl._util.catalog import nltk_folder
 
-# How directly WordNet relates a candidate to the label: a synonym, a near one, a broader word.
+# How directly WordNet relates a candidate to the label: same synset, similar synset, hypernym.
 SAME, NEAR, BROADER = 0, 1, 2
-_SENSES = 6
+_MAX_SENSES = 6
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A word that may stand for a label.
+    """A possible synonym of a label.
 
-    ``sense`` is the rank of the sense it came from (0 is the commonest of its part of speech), ``whole`` says
-    that it stands for all of a phrase and not only for its head word.
+    ``sense`` is the rank of the sense it came from (0 is the most common one of its part of speech), ``full_phrase``
+    whether it replaces the full phrase and not only its head word, ``count`` how often WordNet's tagged texts hold it.
     """
 
     word: str
     relation: int
     sense: int
-    whole: bool
+    full_phrase: bool
     count: int
 
 
 @lru_cache(maxsize=1)
 def wordnet(offline: bool = False) -> Any:
-    """NLTK's reader over the catalog's WordNet."""
+    """Return NLTK's reader of the catalog's WordNet."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
     from nltk.data import FileSystemPathPointer
 
     folder = nltk_folder("wordnet", offline=offline)
     with warnings.catch_warnings():
-        # It has no other languages, and says so.
+        # It warns that other languages are missing.
         warnings.simplefilter("ignore", UserWarning)
         return WordNetCorpusReader(FileSystemPathPointer(str(folder / "corpora" / "wordnet")), None)
 
 
 def candidates(word: str, part_of_speech: str | None = None, *, offline: bool = False) -> list[Candidate]:
-    """Words WordNet relates to ``word``, each once with its closest relation; a phrase goes by its head word."""
-    found: dict[str, Candidate] = {}
-    synsets, whole = _synsets(word, offline)
+    """Return words related to ``word``, each with its closest relation; unknown phrases go by their head word."""
+    result: dict[str, Candidate] = {}
+    synsets, full_phrase = _synsets(word, offline)
     chosen = [s for s in synsets if part_of_speech in (None, _part_of_speech(s))] or synsets
-    for sense, synset in enumerate(chosen[:_SENSES]):
+    for sense, synset in enumerate(chosen[:_MAX_SENSES]):
         for relation, related in _related(synset):
             for lemma in related.lemmas():
                 name = lemma.name()
                 if not name.isalpha() or not name.islower() or len(name) < 3:
                     continue
-                known = found.get(name)
+                known = result.get(name)
                 if known is None or (relation, sense) < (known.relation, known.sense):
-                    found[name] = Candidate(name, relation, sense, whole, counts(offline).get(name, 0))
-    return list(found.values())
+                    result[name] = Candidate(name, relation, sense, full_phrase, counts(offline).get(name, 0))
+    return list(result.values())
 
 
 def common_part_of_speech(words: Sequence[str], *, offline: bool = False) -> str | None:
-    """The part of speech most of the labels can be, and of several the one they are most often.
+    """Return the part of speech that most labels can have; ties go to the one they have most often.
 
-    Labels are used alike, so that "positive" beside "negative" is an adjective and not a photograph.
+    Labels share a part of speech: "positive" beside "negative" is an adjective, not a photograph.
     """
     possible: Counter[str] = Counter()
     used: Counter[str] = Counter()
@@ -77,16 +77,16 @@ def common_part_of_speech(words: Sequence[str], *, offline: bool = False) -> str
 
 
 def _synsets(word: str, offline: bool) -> tuple[list[Any], bool]:
-    """All senses of a word or phrase, else those of a phrase's head word; and whether it was the whole."""
+    """Return the senses of a phrase, else of its head word, and whether they are those of the full phrase."""
     reader, words = wordnet(offline), word.strip().lower().split()
-    whole = list(reader.synsets("_".join(words)))
-    if whole or len(words) == 1:
-        return whole, True
+    synsets = list(reader.synsets("_".join(words)))
+    if synsets or len(words) == 1:
+        return synsets, True
     return list(reader.synsets(words[-1])), False
 
 
 def _part_of_speech(synset: Any) -> str:
-    """WordNet files some adjectives ("satellites") under a letter of their own."""
+    """Return the part of speech; satellite adjectives ("s") count as adjectives ("a")."""
     return str(synset.pos()).replace("s", "a")
 
 
@@ -100,7 +100,7 @@ def _related(synset: Any) -> Iterator[tuple[int, Any]]:
 
 @lru_cache(maxsize=1)
 def counts(offline: bool = False) -> dict[str, int]:
-    """How often each lemma stands in the texts WordNet's makers tagged: a measure of how common it is."""
+    """Return how often each lemma occurs in WordNet's sense-tagged texts."""
     path = nltk_folder("wordnet", offline=offline) / "corpora" / "wordnet" / "cntlist.rev"
     result: dict[str, int] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -111,7 +111,7 @@ def counts(offline: bool = False) -> dict[str, int]:
 
 
 def same_root(first: str, second: str) -> bool:
-    """Whether two words are forms of one: inflected, derived, or one inside the other.
+    """Return whether two words are forms of the same word: inflected, derived, or one contained in the other.
 
     >>> same_root("sports", "sporting"), same_root("sports", "athletics")
     (True, False)
@@ -126,7 +126,7 @@ def same_root(first: str, second: str) -> bool:
 
 
 def unigrams(offline: bool = False) -> list[str]:
-    """Common English words: single lemmas of 3 to 10 letters that WordNet's texts hold ten times or more."""
+    """Return common English words: lemmas of 3 to 10 letters that occur ten times or more in WordNet's texts."""
     return sorted(
         word
         for word, count in counts(offline).items()

@@ -1,4 +1,4 @@
-"""Vectors that need not be computed again: those of another index whose sentences are the same."""
+"""Embed the sentences of a corpus in shards and build the index over them; a killed run resumes with the next shard."""
 
 from __future__ import annotations
 
@@ -11,55 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import clear_folder, locked, move_in, read_json, storage_errors, write_json, writing
+from zicl._util.files import atomic_write, clear_folder, locked, read_json, replace_folder, storage_errors, write_json
 from zicl._util.progress import ProgressReport, silent
 from zicl.corpus.store import Corpus, describe_files
 from zicl.exceptions import EmptyCorpusError, StorageError
-from zicl.retrieve import kinds as compressed
-from zicl.retrieve import kinds as vectors
 from zicl.retrieve.encoder import Encoder
-from zicl.retrieve.kinds import COMPRESSED, STORED, Kind
+from zicl.retrieve.kinds import COMPRESSED, STORED, CompressedIndex, Kind, auto_kind, write_vectors
 from zicl.retrieve.search import DEFAULT_PARAMS, SearchParams
 
-
-@dataclass(frozen=True, eq=False)
-class ReusableVectors:
-    """For each sentence to index, in their order, the number of its vector in ``index``, -1 where there is none.
-
-    Sentences beyond the last number are new.
-    """
-
-    index: Any
-    numbers: NDArray[np.int64]
-
-    def complete(
-        self, start: int, rows: NDArray[np.int64], encode: Callable[[Sequence[int]], NDArray[np.float32]]
-    ) -> NDArray[np.float32]:
-        """The vectors of the sentences from place ``start`` on, which stand in ``rows``; the new ones are encoded."""
-        numbers = np.full(len(rows), -1, dtype=np.int64)
-        own = self.numbers[start : start + len(rows)]
-        numbers[: len(own)] = own
-        if np.all(numbers < 0):
-            return encode(rows.tolist())
-        vectors = np.empty((len(rows), self.index.d), dtype=np.float32)
-        vectors[numbers >= 0] = self.index.reconstruct_batch(numbers[numbers >= 0])
-        if np.any(numbers < 0):
-            vectors[numbers < 0] = encode(rows[numbers < 0].tolist())
-        return vectors
-
-
-NO_VECTORS = ReusableVectors(None, np.empty(0, dtype=np.int64))
-
-
-# -- Embedding a corpus in shards, and the index over them. A killed run goes on with the next shard.
-
-
 FOLDER, VECTORS, ROWS, MANIFEST = "index", "vectors.faiss", "rows.npy", "manifest.json"
-# The format of an index with no more than its FAISS file, and of a compressed one.
+# A compressed index has one file more than a flat one.
 FORMAT, COMPRESSED_FORMAT = 1, 2
 _SHARD = 2048
-# Writes the shards that begin at these numbers to a folder, and counts them.
+
 EmbedShards = Callable[[Sequence[int], Path], Iterator[int]]
+"""Writes the shards that start at these places to a folder, and yields how many are done."""
 
 
 def build_index(
@@ -67,81 +33,78 @@ def build_index(
     encoder: Encoder,
     *,
     kind: Kind = "auto",
-    known: ReusableVectors | None = None,
-    effort: SearchParams = DEFAULT_PARAMS,
+    reuse: ReusableVectors | None = None,
+    params: SearchParams = DEFAULT_PARAMS,
     elsewhere: EmbedShards | None = None,
     report: ProgressReport = silent,
 ) -> Path:
-    """Embed every distinct sentence of ``corpus`` and index the vectors; returns the index folder.
+    """Embed every distinct sentence of ``corpus`` and index the vectors; return the index folder.
 
-    Vectors that are ``known`` from another index are taken from it, and an ``effort`` that was picked for it.
-    ``elsewhere`` embeds what is missing on other machines.
+    Vectors to ``reuse`` are not computed again. ``params`` are written to the manifest as the tuned search parameters.
+    ``elsewhere`` embeds the missing shards on other machines.
     """
     rows = corpus.indexed
     if len(rows) == 0:
         raise EmptyCorpusError(f"{corpus.path} holds no sentence to index")
-    chosen = vectors.auto_kind(kind, len(rows))
-    target = corpus.path / FOLDER
+    chosen = auto_kind(kind, len(rows))
     partial = corpus.path / (FOLDER + ".partial")
     with locked(partial, f"{corpus.path} is being indexed by another process"), storage_errors(partial):
-        # Vectors that were stored in half precision must not be taken for embedded ones by the next build.
-        half = {"vectors": "half"} if known is not None and isinstance(known.index, compressed.CompressedIndex) else {}
+        # Reused vectors in half precision must not pass for embedded ones in the next build.
+        half = {"vectors": "half"} if reuse is not None and isinstance(reuse.index, CompressedIndex) else {}
         _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity, **half})
         if elsewhere is not None:
-            missing = [start for start in range(0, len(rows), _SHARD) if not shard_path(partial, start).exists()]
-            for done in elsewhere(missing, partial):
-                report("embedding", len(rows) - (len(missing) - done) * _SHARD, len(rows), "sentences")
-            if unseen := [start for start in missing if not shard_path(partial, start).exists()]:
-                raise StorageError(
-                    f"{len(unseen)} of {len(missing)} pieces were embedded on other machines and are not in {partial}",
-                    hint="the folder of the corpus has to be one that all machines of the cluster share",
-                )
-        shards = _embed(corpus, encoder, rows, partial, known or NO_VECTORS, report)
+            _embed_elsewhere(elsewhere, len(rows), partial, report)
+        shards = []
+        for start in range(0, len(rows), _SHARD):
+            report("embedding", start, len(rows), "sentences")
+            shards.append(embed_shard(corpus, encoder, rows, start, partial, reuse))
+        report("embedding", len(rows), len(rows), "sentences")
         report("indexing", 0, 1, chosen)
-        whole = partial / "whole"
-        shutil.rmtree(whole, ignore_errors=True)
-        whole.mkdir()
-        _write_index(chosen, encoder.dimension, shards, len(rows), whole, partial, report)
-        np.save(whole / ROWS, rows)
-        packed = chosen in COMPRESSED
+        complete = partial / "complete"
+        shutil.rmtree(complete, ignore_errors=True)
+        complete.mkdir()
+        vectors = (np.load(shard) for shard in shards)
+        write_vectors(chosen, encoder.dimension, len(rows), vectors, complete / VECTORS, partial / chosen, report)
+        np.save(complete / ROWS, rows)
+        compressed = chosen in COMPRESSED
         manifest = {
-            "format": COMPRESSED_FORMAT if packed else FORMAT,
+            "format": COMPRESSED_FORMAT if compressed else FORMAT,
             "corpus": corpus.text_hash,
             "encoder": {"name": encoder.name, "identity": encoder.identity, "dimension": encoder.dimension},
             "kind": chosen,
             "vectors": len(rows),
-            "files": describe_files(whole, (VECTORS, ROWS, STORED) if packed else (VECTORS, ROWS)),
+            "files": describe_files(complete, (VECTORS, ROWS, STORED) if compressed else (VECTORS, ROWS)),
         }
-        write_json(whole / MANIFEST, effort.kept(manifest))
-        move_in(whole, target)
+        write_json(complete / MANIFEST, params.add_to(manifest))
+        replace_folder(complete, corpus.path / FOLDER)
         report("indexing", 1, 1, chosen)
     shutil.rmtree(partial, ignore_errors=True)
-    return target
+    return corpus.path / FOLDER
 
 
 def _prepare(partial: Path, key: dict[str, str]) -> None:
     """Keep the shards of a killed run with the same corpus and encoder; drop any others."""
-    note = partial / "state.json"
-    if note.is_file() and read_json(note) == key:
+    state = partial / "state.json"
+    if state.is_file() and read_json(state) == key:
         return
     clear_folder(partial)
-    write_json(note, key)
+    write_json(state, key)
 
 
-def _embed(
-    corpus: Corpus, encoder: Encoder, rows: Any, partial: Path, known: ReusableVectors, report: ProgressReport
-) -> list[Path]:
-    shards = []
-    for start in range(0, len(rows), _SHARD):
-        report("embedding", start, len(rows), "sentences")
-        shards.append(embed_shard(corpus, encoder, rows, start, partial, known))
-    report("embedding", len(rows), len(rows), "sentences")
-    return shards
+def _embed_elsewhere(elsewhere: EmbedShards, count: int, partial: Path, report: ProgressReport) -> None:
+    """Embed the missing shards on other machines, and check that they have arrived."""
 
+    def missing() -> list[int]:
+        return [start for start in range(0, count, _SHARD) if not _shard_path(partial, start).exists()]
 
-def shard_path(partial: Path, start: int) -> Path:
-    """The file of the vectors from a number on."""
-    return partial / f"vectors-{start:012d}.npy"
+    wanted = missing()
+    for done in elsewhere(wanted, partial):
+        report("embedding", count - (len(wanted) - done) * _SHARD, count, "sentences")
+    if lost := missing():
+        raise StorageError(
+            f"{len(lost)} of {len(wanted)} shards were embedded on other machines and are not in {partial}",
+            hint="put the corpus in a folder that all machines of the cluster share",
+        )
 
 
 def embed_shard(
@@ -150,31 +113,50 @@ def embed_shard(
     rows: NDArray[np.int64],
     start: int,
     partial: Path,
-    known: ReusableVectors = NO_VECTORS,
+    reuse: ReusableVectors | None = None,
 ) -> Path:
-    """Write one shard of vectors, unless it is there: the same wherever it is done."""
-    path = shard_path(partial, start)
+    """Write the vectors of the shard that starts at place ``start`` of ``rows``, unless they exist already."""
+
+    def encode(rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        return encoder.encode(corpus.texts(rows.tolist()))
+
+    path, shard = _shard_path(partial, start), rows[start : start + _SHARD]
     if not path.exists():
-        found = known.complete(start, rows[start : start + _SHARD], lambda new: encoder.encode(corpus.texts(new)))
-        with writing(path) as temporary, temporary.open("wb") as stream:
-            np.save(stream, found)
+        vectors = encode(shard) if reuse is None else reuse.complete(start, shard, encode)
+        with atomic_write(path) as temporary, temporary.open("wb") as stream:
+            np.save(stream, vectors)
     return path
 
 
-def _write_index(
-    kind: str, dimension: int, shards: list[Path], count: int, whole: Path, partial: Path, report: ProgressReport
-) -> None:
-    parts = (np.load(shard) for shard in shards)
-    if kind in COMPRESSED:
-        take = compressed.store(dimension, count, parts, whole / STORED)
-        compressed.write_compressed(kind, dimension, count, take, partial / kind, whole / VECTORS, report)
-        return
-    wanted = vectors.training_numbers(kind, count)
-    sample = np.concatenate([np.empty((0, dimension), dtype=np.float32), *_reused(shards, wanted)])
-    vectors.write(kind, dimension, parts, sample, count, whole / VECTORS)
+def _shard_path(partial: Path, start: int) -> Path:
+    return partial / f"vectors-{start:012d}.npy"
 
 
-def _reused(shards: list[Path], wanted: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-    """Some vectors of the shards, by their numbers."""
-    for number in np.unique(wanted // _SHARD):
-        yield np.load(shards[number])[wanted[wanted // _SHARD == number] - number * _SHARD]
+@dataclass(frozen=True, eq=False)
+class ReusableVectors:
+    """Vectors of another index: for each sentence to embed, in order, the id of its vector there, or -1 without one.
+
+    There may be fewer ids than sentences: the last sentences are new then.
+    """
+
+    index: Any
+    ids: NDArray[np.int64]
+
+    def complete(
+        self,
+        start: int,
+        rows: NDArray[np.int64],
+        encode: Callable[[NDArray[np.int64]], NDArray[np.float32]],
+    ) -> NDArray[np.float32]:
+        """Return the vectors of ``rows``, which begin at place ``start``; only those without a vector are encoded."""
+        ids = np.full(len(rows), -1, dtype=np.int64)
+        known = self.ids[start : start + len(rows)]
+        ids[: len(known)] = known
+        new = ids < 0
+        if np.all(new):
+            return encode(rows)
+        vectors = np.empty((len(rows), self.index.d), dtype=np.float32)
+        vectors[~new] = self.index.reconstruct_batch(ids[~new])
+        if np.any(new):
+            vectors[new] = encode(rows[new])
+        return vectors

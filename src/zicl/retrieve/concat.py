@@ -1,4 +1,4 @@
-"""Two searchable corpora as one: a corpus, and texts that joined it in memory."""
+"""Search two indexes as one: a corpus, and texts that were added to it in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class ConcatIndex:
-    """Rows and documents of ``other`` follow those of ``base``. Neither folder is written to."""
+    """Two indexes as one: the rows and documents of ``other`` follow those of ``base``. Nothing is written."""
 
     base: Index
     other: Index
@@ -32,49 +32,49 @@ class ConcatIndex:
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder both were made with."""
+        """The encoder that both were built with."""
         return self.base.encoder
 
-    def _part(self, row: int) -> tuple[Index, int, int]:
-        """The index a row belongs to, the row there, and the number of documents before it."""
-        if row < len(self.base.corpus):
-            return self.base, row, 0
-        return self.other, row - len(self.base.corpus), self.base.corpus.document_ids
+    def _locate(self, row: int) -> tuple[Index, int]:
+        """Return the index that a row belongs to, and the number of rows before that index."""
+        rows = len(self.base.corpus)
+        return (self.base, 0) if row < rows else (self.other, rows)
 
     def embed(self, text: Text) -> NDArray[np.float32]:
-        """The vector of one text."""
+        """Return the vector of one text."""
         return self.base.embed(text)
 
     def nearest(self, text: Text) -> Iterator[Hit]:
-        """Indexed rows of both by falling similarity."""
+        """Yield the indexed rows of both by decreasing similarity."""
         shift = len(self.base.corpus)
         others = (Hit(hit.row + shift, hit.similarity) for hit in self.other.nearest(text))
         return heapq.merge(self.base.nearest(text), others, key=lambda hit: -hit.similarity)
 
     def sentence(self, row: int) -> Sentence:
-        """A row with all that is known of it."""
-        index, own, documents = self._part(row)
-        sentence = index.sentence(own)
+        """Return a row's text, document and domain."""
+        index, before = self._locate(row)
+        sentence = index.sentence(row - before)
+        documents = self.base.corpus.document_ids if before else 0
         return replace(sentence, row=row, document=sentence.document + documents)
 
     def neighbour(self, row: int) -> int | None:
-        """The row beside it in its paragraph."""
-        index, own, _ = self._part(row)
-        found = index.neighbour(own)
-        return None if found is None else found + row - own
+        """Return the row before it in its paragraph, else the one after it."""
+        index, before = self._locate(row)
+        neighbour = index.neighbour(row - before)
+        return None if neighbour is None else neighbour + before
 
     def around(self, row: int, reach: int) -> list[int]:
-        """The rows of its paragraph at most ``reach`` away, without itself."""
-        index, own, _ = self._part(row)
-        return [found + row - own for found in index.around(own, reach)]
+        """Return the other rows of its paragraph that are at most ``reach`` away."""
+        index, before = self._locate(row)
+        return [other + before for other in index.around(row - before, reach)]
 
     def documents_like(self, text: str) -> set[int]:
-        """Documents whose whole text this is, or in which it stands as a sentence."""
+        """Return the documents with this text, and the first one with this sentence."""
         shift = self.base.corpus.document_ids
         return self.base.documents_like(text) | {d + shift for d in self.other.documents_like(text)}
 
     def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
-        """All indexed rows, or those of one domain."""
+        """Return all indexed rows, or those of one domain."""
         parts = []
         for index, shift in ((self.base, 0), (self.other, len(self.base.corpus))):
             if domain is None or domain in index.corpus.domains:
@@ -82,7 +82,7 @@ class ConcatIndex:
         return np.concatenate(parts)
 
     def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` gave for ``key``: what was retrieved once is not searched again."""
+        """Return the cached value of ``key``, computing it the first time."""
         value: T = self._computed.get_or_compute(key, compute)
         return value
 
@@ -92,7 +92,7 @@ class ConcatIndex:
         return max(len(self._computed), self.base.cached_texts, self.other.cached_texts)
 
     def clear_cache(self) -> None:
-        """Free what was cached for texts; results stay the same."""
+        """Free the memory of cached results."""
         self._computed.clear()
         self.base.clear_cache()
         self.other.clear_cache()

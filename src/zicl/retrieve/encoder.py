@@ -1,4 +1,4 @@
-"""Sentence encoders: any sentence-transformers model, batched by length, unit vectors."""
+"""Sentence encoders: any sentence-transformers model, with unit vectors and batches sorted by length."""
 
 from __future__ import annotations
 
@@ -23,27 +23,24 @@ _BATCH = 32
 
 
 class Encoder(Protocol):
-    """Turns texts into unit vectors."""
+    """Turns texts into unit vectors; ``identity`` is a hash of the weights and of how they are used."""
 
     name: str
     identity: str
     dimension: int
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector a text, float32."""
+        """Return one unit vector per text, in float32."""
         ...
 
 
-def embedding(encoder: Encoder) -> Callable[[Text], NDArray[np.float32]]:
-    """One text's vector, encoded alone: it must not depend on other texts, not even in its last digit."""
+def text_embedder(encoder: Encoder) -> Callable[[Text], NDArray[np.float32]]:
+    """Return a function that embeds one text alone: a batch would change the last digits of its vector."""
     return lambda text: encoder.encode([str(text)])[0]
 
 
 class SentenceEncoder:
-    """A sentence-transformers model as an encoder.
-
-    A handle: deep copies are the encoder itself.
-    """
+    """A sentence-transformers model as an encoder. Deep copies return the encoder itself."""
 
     def __init__(self, model: Any, name: str) -> None:
         self.model, self.name = model.eval(), name
@@ -55,7 +52,7 @@ class SentenceEncoder:
         return self
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector a text: sorted by the number of tokens, so that batches hold next to no padding."""
+        """Return one unit vector per text; batches are sorted by length and so hold hardly any padding."""
         if not self._is_plain():
             vectors = self.model.encode(
                 list(texts), batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False
@@ -87,7 +84,7 @@ class SentenceEncoder:
         return np.asarray(vectors.cpu().numpy(), dtype=np.float32)
 
     def _is_plain(self) -> bool:
-        """Whether encoding is tokenise, run, pool; models with prompts of their own do more."""
+        """Return whether encoding is just tokenise, run and pool; models with a default prompt do more."""
         from transformers import PreTrainedTokenizerBase
 
         has_prompt = getattr(self.model, "default_prompt_name", None) is not None
@@ -95,20 +92,20 @@ class SentenceEncoder:
 
 
 def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: str | None = None) -> SentenceEncoder:
-    """An encoder by catalog name, folder or hub id. SimCSE ids get the pooling their authors published."""
+    """Load an encoder by catalog name, folder or hub id. SimCSE models get the pooling that their authors published."""
     from sentence_transformers import SentenceTransformer
 
     asset = find_asset(name, offline=offline)
-    place = str(asset) if asset else name
-    local = offline or Path(place).is_dir()
+    source = str(asset) if asset else name
+    local = offline or Path(source).is_dir()
     try:
         with quiet() if local else contextlib.nullcontext():
             if "simcse" in Path(name).name.lower():
-                model = SentenceTransformer(modules=_simcse(place, local), device=device)
+                model = SentenceTransformer(modules=_simcse(source, local), device=device)
             else:
-                model = SentenceTransformer(place, device=device, local_files_only=local)
+                model = SentenceTransformer(source, device=device, local_files_only=local)
     except (OSError, ValueError) as error:
-        if offline and not Path(place).is_dir():
+        if offline and not Path(source).is_dir():
             raise OfflineError(
                 f"the encoder {name!r} is not on this machine", hint="run once without --offline"
             ) from error
@@ -119,29 +116,29 @@ def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: 
     return SentenceEncoder(model, name)
 
 
-def _simcse(place: str, offline: bool) -> list[Any]:
-    """The first token's state; the supervised models pass it through the pooler they were trained with."""
+def _simcse(source: str, offline: bool) -> list[Any]:
+    """Pool the first token's state; the supervised models pass it through the pooler they were trained with."""
     import torch
     from sentence_transformers.sentence_transformer import modules as models
     from transformers import AutoModel
 
-    body = models.Transformer(place, max_seq_length=256, config_args={"local_files_only": offline})
+    body = models.Transformer(source, max_seq_length=256, config_args={"local_files_only": offline})
     width = (
         body.get_embedding_dimension()
         if hasattr(body, "get_embedding_dimension")
         else body.get_word_embedding_dimension()
     )
     modules = [body, models.Pooling(width, pooling_mode="cls")]
-    if "unsup" not in Path(place).name.lower():
+    if "unsup" not in Path(source).name.lower():
         dense = models.Dense(width, width, activation_function=torch.nn.Tanh())
-        pooler = AutoModel.from_pretrained(place, local_files_only=offline, dtype=torch.float32).pooler.dense
+        pooler = AutoModel.from_pretrained(source, local_files_only=offline, dtype=torch.float32).pooler.dense
         dense.linear.load_state_dict(pooler.state_dict())
         modules.append(dense)
     return modules
 
 
 def _identity(model: Any) -> str:
-    """A hash of the weights and of how they are used: the same wherever the model was loaded from."""
+    """Hash the weights and how they are used: the same wherever the model was loaded from."""
     digest = hashlib.sha256(f"{getattr(model, 'max_seq_length', None)}".encode())
     tokenizer = getattr(model, "tokenizer", None)
     backend = getattr(tokenizer, "backend_tokenizer", None)

@@ -1,4 +1,4 @@
-"""A searchable corpus from texts at hand, kept by content so that it is embedded once."""
+"""Make a searchable corpus from texts in memory, cached by content so that they are embedded once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from zicl._util.files import home, writing
+from zicl._util.files import atomic_write, home
 from zicl._util.process import __version__
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import stable_hash
@@ -29,9 +29,9 @@ def index_texts(
     offline: bool = False,
     report: ProgressReport = silent,
 ) -> Index:
-    """Build, or find again, the corpus of ``texts``; every text is a document of its own.
+    """Build the corpus of ``texts``, one document each, or open it from the cache.
 
-    Without ``keep`` nothing stays on disk once the index is no longer used.
+    Without ``keep`` its files are removed once the index is no longer used.
     """
     model = load_encoder(encoder, offline=offline) if isinstance(encoder, str) else encoder
     if not keep:
@@ -41,7 +41,7 @@ def index_texts(
         return index
     folder = home() / "corpora" / f"{stable_hash(FORMAT, __version__, model.identity, *texts):032x}.zicl"
     if not folder.exists():
-        with writing(folder) as temporary:
+        with atomic_write(folder) as temporary:
             _build(texts, temporary, model, report)
     return Index.open(folder, encoder=model, offline=offline)
 

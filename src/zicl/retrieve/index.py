@@ -1,4 +1,4 @@
-"""A searchable corpus: its sentences, their vectors, and the encoder they were made with."""
+"""A searchable corpus: its sentences, their vectors, and the encoder that made them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from zicl.exceptions import (
     StorageError,
 )
 from zicl.inputs.pair import Text
-from zicl.retrieve import kinds as vectors
 from zicl.retrieve import search
 from zicl.retrieve.builder import COMPRESSED_FORMAT, FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
 from zicl.retrieve.encoder import Encoder, load_encoder
+from zicl.retrieve.kinds import KINDS, read_vectors
 from zicl.retrieve.search import SearchParams
 
 T = TypeVar("T")
+# Most retrievals need no more than these nearest vectors.
 FIRST_FETCH = 64
 CACHED_QUERIES = 65_536
 
@@ -44,50 +45,50 @@ class Hit(NamedTuple):
 
 
 class Searchable(Protocol):
-    """What the retrieval methods ask of an index (one corpus, or several as one)."""
-
-    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` gave for ``key``: what was retrieved once is not searched again."""
-        ...
+    """What retrievers search: one index, or several as one. Rows are the sentences of the corpus, by number."""
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder the vectors were made with."""
-        ...
-
-    def nearest(self, text: Text) -> Iterator[Hit]:
-        """Indexed rows by falling similarity, as many as are asked for."""
-        ...
-
-    def sentence(self, row: int) -> Sentence:
-        """A row with all that is known of it."""
-        ...
-
-    def neighbour(self, row: int) -> int | None:
-        """The row beside it in its paragraph."""
+        """The encoder that made the vectors."""
         ...
 
     def embed(self, text: Text) -> NDArray[np.float32]:
-        """The vector of one text."""
+        """Return the vector of one text."""
         ...
 
-    def around(self, row: int, reach: int) -> list[int]:
-        """The rows of its paragraph at most ``reach`` away, without itself."""
-        ...
-
-    def documents_like(self, text: str) -> set[int]:
-        """Documents whose whole text this is, or in which it stands as a sentence."""
+    def nearest(self, text: Text) -> Iterator[Hit]:
+        """Yield the indexed rows by decreasing similarity; take as many as you need."""
         ...
 
     def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
-        """All indexed rows, or those of one domain."""
+        """Return all indexed rows, or those of one domain: every distinct sentence once."""
+        ...
+
+    def sentence(self, row: int) -> Sentence:
+        """Return a row's text, document and domain."""
+        ...
+
+    def neighbour(self, row: int) -> int | None:
+        """Return the row before it in its paragraph, else the one after it, else None."""
+        ...
+
+    def around(self, row: int, reach: int) -> list[int]:
+        """Return the other rows of its paragraph that are at most ``reach`` away."""
+        ...
+
+    def documents_like(self, text: str) -> set[int]:
+        """Return the documents with this text, and the first one with this sentence."""
+        ...
+
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the cached value of ``key``, computing it the first time."""
         ...
 
 
 class Index:
-    """A corpus folder, or a part of it, opened for search. Queries are encoded one at a time, and remembered.
+    """A corpus folder, or a subset of it, opened for search. Queries are embedded one at a time and cached.
 
-    A handle: deep copies are the index itself.
+    Deep copies return the index itself.
     """
 
     def __init__(
@@ -97,13 +98,14 @@ class Index:
         encoder: Encoder | None,
         *,
         offline: bool = False,
-        larger: Index | None = None,
+        parent: Index | None = None,
     ) -> None:
-        self.corpus, self.manifest, self._given, self._offline = corpus, manifest, encoder, offline
-        self._larger = larger
-        self._elsewhere: search.RemoteSearch | None = None
+        self.corpus, self.manifest, self._given_encoder, self._offline = corpus, manifest, encoder, offline
+        # The index that this one is a subset of: they share vectors, encoder and embedded queries.
+        self._parent = parent
+        self._remote: search.RemoteSearch | None = None
         queries = BoundedCache[Text, NDArray[np.float32]](CACHED_QUERIES)
-        self._queries: BoundedCache[Text, NDArray[np.float32]] = larger._queries if larger else queries
+        self._queries: BoundedCache[Text, NDArray[np.float32]] = parent._queries if parent else queries
         self._first_hits = BoundedCache[Text, list[tuple[int, float]]](CACHED_QUERIES)
         self._computed = BoundedCache[Hashable, Any](CACHED_QUERIES)
 
@@ -116,16 +118,16 @@ class Index:
         offline: bool = False,
         verify: bool | None = None,
     ) -> Index:
-        """Open a corpus that has an index; with ``encoder``, it must be the one it was built with."""
+        """Open a corpus that has an index; ``encoder``, if given, must be the one it was built with."""
         corpus = Corpus.open(path, verify=verify)
         folder = corpus.path / FOLDER
         if not (folder / MANIFEST).is_file():
             raise IndexMissingError(f"{path} has text but no index", hint=f"zicl index build {path}")
         manifest = read_json(folder / MANIFEST)
-        if manifest["format"] not in (FORMAT, COMPRESSED_FORMAT):
+        if manifest["format"] not in (FORMAT, COMPRESSED_FORMAT) or manifest["kind"] not in KINDS:
             raise CorpusVersionError(
-                f"the index of {path} has format {manifest['format']}; this version of zicl reads formats {FORMAT} "
-                f"and {COMPRESSED_FORMAT}",
+                f"the index of {path} has format {manifest['format']} and kind {manifest['kind']}; this version of "
+                f"zicl reads formats {FORMAT} and {COMPRESSED_FORMAT} with the kinds {', '.join(KINDS[1:])}",
                 hint=f"zicl index build {path}",
             )
         check_files(folder, manifest["files"], verify=verify)
@@ -139,70 +141,78 @@ class Index:
         return self
 
     def only(self, part: CorpusSubset) -> Index:
-        """A part of this index: the same vectors and encoder, and a memory of its own for what is found in it."""
-        return Index(self.corpus.only(part), self.manifest, self._given, offline=self._offline, larger=self)
+        """Return a subset of this index, with the same vectors and encoder and a separate cache of results."""
+        return Index(self.corpus.only(part), self.manifest, self._given_encoder, offline=self._offline, parent=self)
 
-    def searched_by(self, elsewhere: search.RemoteSearch) -> Index:
-        """The same index, searched by other processes."""
-        index = Index(self.corpus, self.manifest, self._given, offline=self._offline)
-        index._elsewhere = elsewhere
+    def with_remote_search(self, remote: search.RemoteSearch) -> Index:
+        """Return the same index, searched by other processes."""
+        index = Index(self.corpus, self.manifest, self._given_encoder, offline=self._offline)
+        index._remote = remote
         return index
 
     @property
     def identity(self) -> str:
-        """Identifies text and vectors, and how far a search looks if that was picked."""
+        """A hash of the text, the vectors, and the search parameters if they were tuned."""
         kind, encoder = self.manifest["kind"], self.manifest["encoder"]["identity"]
-        picked = [str(self._effort)] if "search" in self.manifest else []
-        return f"{stable_hash(self.corpus.hash, encoder, kind, *picked):032x}"
+        tuned = [str(self._search_params)] if "search" in self.manifest else []
+        return f"{stable_hash(self.corpus.hash, encoder, kind, *tuned):032x}"
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder the vectors were made with, loaded on first use."""
-        if self._larger is not None:
-            return self._larger.encoder
-        if self._given is not None:
-            return self._given
+        """The encoder that made the vectors, loaded on first use."""
+        if self._parent is not None:
+            return self._parent.encoder
+        if self._given_encoder is not None:
+            return self._given_encoder
         encoder = load_encoder(self.manifest["encoder"]["name"], offline=self._offline)
         _check_encoder(encoder, self.manifest)
         return encoder
 
     @cached_property
     def _vectors(self) -> Any:
-        if self._larger is not None:
-            return self._larger._vectors
-        return self._elsewhere or vectors.read(self.manifest["kind"], self._file(VECTORS))
+        if self._parent is not None:
+            return self._parent._vectors
+        return self._remote or read_vectors(self.manifest["kind"], self._file(VECTORS))
 
     @cached_property
-    def _effort(self) -> SearchParams:
-        return SearchParams.of(self.manifest)
+    def _search_params(self) -> SearchParams:
+        return SearchParams.from_manifest(self.manifest)
 
     @cached_property
-    def _embedded(self) -> NDArray[np.int64]:
-        """The row whose text each vector was made of."""
+    def _embedded_rows(self) -> NDArray[np.int64]:
+        """The row that each vector was computed from."""
         rows: NDArray[np.int64] = np.load(self._file(ROWS), mmap_mode="r")
         return rows
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
-        """The row that each vector stands for, -1 for one that is left out."""
-        rows, corpus = self._embedded, self.corpus
-        if corpus.part.whole:
-            return rows
-        standing = corpus.stand_ins.standing(rows, corpus.used)
-        # An index that was built after a removal has rows in the place of others, which may be left out in their turn.
-        lost = np.flatnonzero((standing < 0) & ~corpus.table["indexed"].to_numpy()[rows])
-        for place, digest in zip(lost.tolist(), corpus.text_hashes(rows[lost]).tolist(), strict=True):
-            row = corpus.stand_ins.row_of(digest)
-            standing[place] = -1 if row is None else row
-        return standing
+        """The row that each vector represents, -1 for one that is left out.
 
-    def moved(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows that vectors were made of, and those that they stand for instead."""
-        places = np.flatnonzero((self._rows >= 0) & (self._rows != self._embedded))
-        return self._embedded[places], self._rows[places]
+        A duplicate in use takes the place of an embedded row that is left out.
+        """
+        embedded, corpus = self._embedded_rows, self.corpus
+        if corpus.subset.is_everything:
+            return embedded
+        rows = corpus.replacements.replace_rows(embedded, corpus.used)
+        # An index that was built after a removal was made from such duplicates, which may be left out in their turn.
+        lost = np.flatnonzero((rows < 0) & ~corpus.table["indexed"].to_numpy()[embedded])
+        for place, digest in zip(lost.tolist(), corpus.text_hashes(embedded[lost]).tolist(), strict=True):
+            row = corpus.replacements.row_of(digest)
+            rows[place] = -1 if row is None else row
+        return rows
+
+    def replaced_rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the embedded rows that were replaced by duplicates, and these duplicates."""
+        places = np.flatnonzero((self._rows >= 0) & (self._rows != self._embedded_rows))
+        return self._embedded_rows[places], self._rows[places]
+
+    def vector_ids(self) -> NDArray[np.int64]:
+        """Return the id of the vector of each indexed row, in the order of the rows."""
+        ids = np.flatnonzero(self._rows >= 0)
+        return ids[np.argsort(self._rows[ids])]
 
     def _file(self, name: str) -> Path:
-        """A file of the index, which must still be the one it was opened with."""
+        """Return the path of an index file, after checking that the index was not replaced since it was opened."""
         folder = self.corpus.path / FOLDER
         if not (folder / MANIFEST).is_file() or read_json(folder / MANIFEST) != self.manifest:
             raise StorageError(f"{self.corpus.path} was changed since it was opened", hint="open it again")
@@ -210,25 +220,20 @@ class Index:
 
     @cached_property
     def _selection(self) -> search.RowSelection | None:
-        return None if self.corpus.part.whole else search.RowSelection.of(self._rows >= 0)
-
-    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` gave for ``key``: what was retrieved once is not searched again."""
-        value: T = self._computed.get_or_compute(key, compute)
-        return value
+        return None if self.corpus.subset.is_everything else search.RowSelection.of(self._rows >= 0)
 
     def embed(self, text: Text) -> NDArray[np.float32]:
-        """Return the vector of one text, encoded alone so that not even its last digit depends on other texts."""
+        """Return the vector of one text, encoded alone: a batch would change its last digits."""
         return self._queries.get_or_compute(text, lambda: self.encoder.encode([str(text)])[0])
 
     def nearest(self, text: Text) -> Iterator[Hit]:
-        """Indexed rows by falling similarity, fetched in growing pieces; the first piece is remembered."""
-        fetch, given = FIRST_FETCH, set[int]()
+        """Yield the indexed rows by decreasing similarity, fetched in growing batches; the first one is cached."""
+        fetch, seen = FIRST_FETCH, set[int]()
         count = len(self._rows) if self._selection is None else self._selection.count
         while True:
             for row, similarity in self._search(text, fetch):
-                if row not in given:
-                    given.add(row)
+                if row not in seen:
+                    seen.add(row)
                     yield Hit(row, similarity)
             if fetch >= count:
                 return
@@ -241,38 +246,38 @@ class Index:
 
     def _search_vectors(self, text: Text, fetch: int) -> list[tuple[int, float]]:
         query = self.embed(text)
-        numbers, similarities = search.search(self._vectors, query, fetch, self._selection, self._effort)
-        rows = self._rows[numbers]
-        # A row that replaces a removed duplicate may be elsewhere than its vector: equal similarities go by row.
+        ids, similarities = search.search(self._vectors, query, fetch, self._selection, self._search_params)
+        rows = self._rows[ids]
+        # Ties go by row, and a duplicate in another row's place has its number out of order.
         order = np.lexsort((rows, -similarities))
         return list(zip(rows[order].tolist(), similarities[order].tolist(), strict=True))
 
+    def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
+        """Return all indexed rows, or those of one domain."""
+        if domain is not None:
+            return self.corpus.domain_rows(domain)
+        return self._rows if self.corpus.subset.is_everything else self.corpus.indexed
+
     def sentence(self, row: int) -> Sentence:
-        """A row with all that is known of it."""
+        """Return a row's text, document and domain."""
         return self.corpus.sentence(row)
 
     def neighbour(self, row: int) -> int | None:
-        """The row beside it in its paragraph."""
+        """Return the row before it in its paragraph, else the one after it, else None."""
         return self.corpus.neighbour(row)
 
     def around(self, row: int, reach: int) -> list[int]:
-        """The rows of its paragraph at most ``reach`` away, without itself."""
+        """Return the other rows of its paragraph that are at most ``reach`` away."""
         return self.corpus.around(row, reach)
 
     def documents_like(self, text: str) -> set[int]:
-        """Documents whose whole text this is, or in which it stands as a sentence."""
+        """Return the documents with this text, and the first one with this sentence."""
         return self.corpus.documents_like(text)
 
-    def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
-        """All indexed rows, or those of one domain."""
-        if domain is not None:
-            return self.corpus.domain_rows(domain)
-        return self._rows if self.corpus.part.whole else self.corpus.indexed
-
-    def numbers(self) -> NDArray[np.int64]:
-        """The number of the vector of each indexed row, in the rows' order."""
-        found = np.flatnonzero(self._rows >= 0)
-        return found[np.argsort(self._rows[found])]
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the cached value of ``key``, computing it the first time."""
+        value: T = self._computed.get_or_compute(key, compute)
+        return value
 
     @property
     def cached_texts(self) -> int:
@@ -280,7 +285,7 @@ class Index:
         return max(len(self._queries), len(self._computed))
 
     def clear_cache(self) -> None:
-        """Free what was cached for texts; results stay the same."""
+        """Free the memory of cached results."""
         for cache in (self._queries, self._first_hits, self._computed):
             cache.clear()
 
@@ -290,22 +295,20 @@ def _check_encoder(encoder: Encoder, manifest: dict[str, Any]) -> None:
     if encoder.identity != built["identity"]:
         raise EncoderMismatchError(
             f"the index was built with the encoder {built['name']} ({built['identity'][:12]}), "
-            f"but was asked with {encoder.name} ({encoder.identity[:12]})",
-            hint="leave the encoder out to use the index's own, or build the index again: zicl index build",
+            f"not with {encoder.name} ({encoder.identity[:12]})",
+            hint="leave out the encoder to use the index's, or build the index again: zicl index build",
         )
 
 
-# -- A part of an index to search in: a share of its paragraphs, or all but some domains; nothing is embedded again.
-
-
 def subset(index: Index, *, share: float = 1.0, without: Sequence[str] = (), seed: int = 0) -> Index:
-    """The index restricted to a share of each domain's paragraphs, without some domains; rows keep their numbers.
+    """Restrict an index to a share of each domain's paragraphs, without some domains; nothing is embedded again.
 
-    A smaller share is contained in a larger one with the same seed. ``subset(index, share=0.1, without=["imdb"])``
+    Rows keep their numbers. A smaller share is contained in a larger one with the same seed.
+    ``subset(index, share=0.1, without=["imdb"])``
     """
-    before = index.corpus.part
+    before = index.corpus.subset
     if before.share < 1:
-        raise ConfigError("this index is a sample already", hint="take the share of the whole index")
+        raise ConfigError("this index is a sample already", hint="take the share of the index that was opened")
     for name in without:
         if name not in index.corpus.domains:
             raise did_you_mean("domain", name, index.corpus.domains)

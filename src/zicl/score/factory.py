@@ -119,7 +119,7 @@ def _make_labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> lab
                 "options that differ from text to text are drawn from the sentences near a demonstration",
                 hint="leave out labelling.source and labelling.balanced",
             )
-        return labelers.NeighbourOptions(base.index, base.builder.half_a_demo)
+        return labelers.NeighbourOptions(base.index, base.builder.cut_to_half_demo)
     seed = base.seed if labelling.seed is None else labelling.seed
     random_labels = _random_labels(base.labels, labelling, seed, offline=offline)
     if labelling.source == "random" or base.index is None:

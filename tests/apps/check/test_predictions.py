@@ -1,4 +1,4 @@
-"""Outputs of ``zicl classify`` read back: labels, margins, pairs and rows with labels of their own."""
+"""Outputs of ``zicl classify`` read back: labels, margins, pairs, and labels that differ from row to row."""
 
 import csv
 import json
@@ -53,17 +53,16 @@ def test_bad_outputs_are_named(tmp_path, change, message):
         read_predictions(path)
 
 
-def test_columns_are_those_that_were_classified(tmp_path):
+def test_the_default_columns_are_those_that_were_classified(tmp_path):
     path = tmp_path / "out.csv"
     shares = {"p:calm": 0.7, "p:stormy": 0.3, "p:foggy": None}
     row = {"id": "a", "first": "Wind.", "then": "Waves.", "allowed": "stormy|calm", "predicted": "", "margin": 0.4}
-    output = OutputFile(
-        path, {"columns": ["first", "then", "allowed"]}, [*row, *shares], text_columns=["first", "then"]
-    )
+    settings = {"columns": ["first", "then", "allowed"], "labels": "[[label]]"}
+    output = OutputFile(path, settings, [*row, *shares], text_columns=["first", "then"])
     output.write([row | shares])
     (found,), labels = read_predictions(path)
     assert (found.text, found.choices) == (Pair("Wind.", "Waves."), {"calm": "calm", "stormy": "stormy"})
-    # It was left to a person: among the labels it may have, not those it may not.
+    # Left for review: the best of the labels that the row may have.
     assert (found.predicted, labels) == ("calm", LABELS)
     (named,), _ = read_predictions(path, text_column="then", pair_column="first")
     assert named.text == Pair("Waves.", "Wind.")
@@ -75,10 +74,10 @@ def test_counted_labels_have_the_words_of_the_row(tmp_path):
     path.write_text(json.dumps(row | {"p:1": 0.45, "p:2": 0.55, "p:3": None}))
     (found,), _ = read_predictions(path, options_column="choices")
     assert found.choices == {"1": "rain", "2": "a stone"}
-    # Options that are numbers themselves: what counts is their place.
+    # Options that are numbers themselves: their position counts.
     numbers = {"choices": ["2", "1"], "p:1": 0.45, "p:2": 0.55, "p:3": None}
     (tmp_path / ".out.jsonl.zicl.json").write_text(
-        json.dumps({"settings": {"columns": ["text", None, "choices"], "labels": "count = 3\n"}, "bytes": 0})
+        json.dumps({"settings": {"columns": ["text", None, "choices"], "labels": "count = 3\n"}, "id": "id"})
     )
     path.write_text(json.dumps(row | numbers))
     (found,), _ = read_predictions(path)
@@ -87,5 +86,5 @@ def test_counted_labels_have_the_words_of_the_row(tmp_path):
     with pytest.raises(TextError, match=r"'3' is unknown\n.*are: 1, 2"):
         read_predictions(path, options_column="choices")
     (tmp_path / ".out.jsonl.zicl.json").unlink()
-    with pytest.raises(TextError, match=r"not all labels have a share.*\n.*--options-column"):
+    with pytest.raises(TextError, match=r"not all labels have a probability.*\n.*--options-column"):
         read_predictions(path)

@@ -1,4 +1,4 @@
-"""Drawing rows to label: every kind of row, without repetition, with weights that sum to all of them."""
+"""Stratified samples: every stratum, no repetition, weights that sum to the number of rows."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.apps.check.reports import LABELS, predictions
 from zicl.apps.check.predictions import OutputPrediction
-from zicl.apps.check.sample import allocate, draw
+from zicl.apps.check.sample import allocate, stratified_sample
 from zicl.exceptions import UsageError
 
 many = st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0])), min_size=1).map(
@@ -17,13 +17,13 @@ many = st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from([0.0, 0.1, 0.
 
 
 @given(many, st.integers(3, 60), st.integers(0, 3), st.randoms(use_true_random=False))
-def test_draws_are_whole_and_repeatable(rows, wanted, seed, random):
-    sheet = draw(rows, LABELS, wanted, seed)
+def test_samples_are_complete_and_repeatable(rows, wanted, seed, random):
+    sheet = stratified_sample(rows, LABELS, wanted, seed)
     assert sum(row.weight for row in sheet.rows) == pytest.approx(len(rows))
     ids = [row.prediction.id for row in sheet.rows]
     assert len(set(ids)) == len(ids) == min(wanted, len(rows))
     assert {row.prediction.predicted for row in sheet.rows} == {row.predicted for row in rows}
-    assert draw(random.sample(rows, len(rows)), LABELS, wanted, seed) == sheet
+    assert stratified_sample(random.sample(rows, len(rows)), LABELS, wanted, seed) == sheet
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 40), min_size=1, max_size=8), st.integers(0, 100))
@@ -36,7 +36,7 @@ def test_allocation_is_equal_as_far_as_it_can_be(sizes, rows):
 
 
 def test_strata_are_labels_and_thirds_of_the_margins():
-    sheet = draw(predictions(900), LABELS, 90, seed=1)
+    sheet = stratified_sample(predictions(900), LABELS, 90, seed=1)
     # No square is 2 modulo 3: two labels are predicted at all.
     assert set(Counter(row.stratum for row in sheet.rows).values()) == {15}
     by_stratum = {row.stratum: [] for row in sheet.rows}
@@ -45,6 +45,6 @@ def test_strata_are_labels_and_thirds_of_the_margins():
     assert sorted(by_stratum) == [f"{label} {band}/3" for label in ("calm", "stormy") for band in (1, 2, 3)]
     assert max(by_stratum["calm 1/3"]) <= min(by_stratum["calm 2/3"])
     assert max(by_stratum["calm 2/3"]) <= min(by_stratum["calm 3/3"])
-    assert draw(predictions(900), LABELS, 90, seed=2) != sheet
-    with pytest.raises(UsageError, match="1 rows cannot stand for 2"):
-        draw(predictions(900), LABELS, 1)
+    assert stratified_sample(predictions(900), LABELS, 90, seed=2) != sheet
+    with pytest.raises(UsageError, match="1 rows cannot represent 2"):
+        stratified_sample(predictions(900), LABELS, 1)

@@ -1,4 +1,4 @@
-"""Scoring a labelled sheet: weighted estimates, intervals that are never certain too early, thresholds, mistakes."""
+"""Scoring a labelled sheet: weighted estimates, cautious intervals, thresholds, mistakes."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from zicl.apps.check.predictions import OutputPrediction
-from zicl.apps.check.score import estimate, score
+from zicl.apps.check.score import estimate_accuracy, score
 from zicl.apps.check.sheet import Sheet, SheetRow
 from zicl.cli.check import app
 from zicl.exceptions import TextError, UsageError, ZICLError
@@ -46,12 +46,12 @@ def test_estimates_are_sound(entries):
         return
     sheet = sheet_of(entries)
     result = score(sheet, 0.8)
-    every = [result.accuracy, *(e for one in result.labels for e in (one.precision, one.recall) if e is not None)]
-    for found in every:
-        assert 0 <= found.low <= found.value <= found.high <= 1
-        assert found.high - found.low > 0.01
-    everything = sum(row.weight for row in sheet.rows)
-    assert result.accuracy.rows + result.unspoken == pytest.approx(everything)
+    estimates = [result.accuracy, *(e for one in result.labels for e in (one.precision, one.recall) if e is not None)]
+    for estimate in estimates:
+        assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+        assert estimate.high - estimate.low > 0.01
+    total = sum(row.weight for row in sheet.rows)
+    assert result.accuracy.rows + result.unspoken == pytest.approx(total)
     assert sum(cell.rows for cell in result.confusion) == pytest.approx(result.accuracy.rows)
     assert sum(cell.labelled for cell in result.confusion) == result.accuracy.labelled
     assert result.accuracy.labelled + result.empty == len(entries)
@@ -82,21 +82,21 @@ def test_the_threshold_is_the_smallest_that_holds(entries, wanted):
 
 def test_one_stratum_gives_wilsons_interval():
     rows = [row(n, "calm" if n < 80 else "stormy") for n in range(100)]
-    found = estimate(rows)
-    # Eighty of a hundred: a value from the tables.
+    found = estimate_accuracy(rows)
+    # Eighty of a hundred: a textbook value.
     assert (found.value, round(found.low, 4), round(found.high, 4)) == (0.8, 0.7112, 0.8666)
-    assert estimate(rows[:80]).value == 1.0
-    assert 0.94 < estimate(rows[:80]).low < 0.96
+    assert estimate_accuracy(rows[:80]).value == 1.0
+    assert 0.94 < estimate_accuracy(rows[:80]).low < 0.96
 
 
-def test_small_strata_that_are_all_right_leave_doubt():
+def test_small_strata_that_are_all_correct_leave_doubt():
     rows = [row(n, "calm", stratum=str(n % 6), weight=50.0) for n in range(12)]
-    found = estimate(rows)
+    found = estimate_accuracy(rows)
     assert found.value == found.high == 1.0
     assert found.low < 0.85
 
 
-def test_empty_rows_are_made_up_for_in_their_stratum():
+def test_labelled_rows_represent_the_empty_rows_of_their_stratum():
     rows = (
         row(1, "calm", stratum="a", weight=10.0),
         row(2, "", stratum="a", weight=10.0),
@@ -109,10 +109,10 @@ def test_empty_rows_are_made_up_for_in_their_stratum():
     assert result.accuracy.rows == 25
 
 
-def test_nothing_labelled_and_impossible_wishes():
+def test_a_sheet_without_labels_and_an_impossible_precision_are_errors():
     with pytest.raises(TextError, match="no row of the sheet is labelled"):
         score(Sheet(LABELS, (row(1, ""),)))
-    with pytest.raises(UsageError, match="a precision of 0"):
+    with pytest.raises(UsageError, match="the wanted precision is 0"):
         score(Sheet(LABELS, (row(1, "calm"),)), 0)
 
 
@@ -131,7 +131,7 @@ def test_labels_and_mistakes():
 
 
 def write_output(path):
-    """An output whose predictions are right where the margin is large: gold is in the text."""
+    """Write an output whose predictions are correct where the margin is large; the text holds the gold label."""
     with path.open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["id", "text", "predicted", "probability", "margin", "p:calm", "p:stormy"])
@@ -172,7 +172,7 @@ def test_the_commands(tmp_path):
 
 
 def test_the_interval_of_recall_covers_it():
-    """Rows of a rare label hide where another label was predicted: the interval has to know that they may."""
+    """Rows of a rare label may be among those predicted as another: the interval has to allow for that."""
     covered, draws = 0, 200
     generator = np.random.default_rng(0)
     for _ in range(draws):
@@ -190,10 +190,10 @@ def test_the_interval_of_recall_covers_it():
 
 
 def test_the_interval_of_recall_covers_it_with_many_labels():
-    """Ten labels in three bands each, some three rows labelled by hand in a band: few rows say little."""
+    """Ten labels in three bands each, with three labelled rows per band."""
     generator, covered, draws = np.random.default_rng(1), 0, 300
     names = tuple(f"label {n}" for n in range(10))
-    # Of the first label 90 are found, and 16 hide among 900 predicted otherwise.
+    # Of the first label 90 are predicted as such, and 16 are among 900 predicted as another.
     true = 90 / 106
     for _ in range(draws):
         rows = []

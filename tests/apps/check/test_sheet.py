@@ -1,4 +1,4 @@
-"""The sheet: what it shows, what it hides, and labels read back from it."""
+"""The sheet: its columns, the hidden predictions, and labels read back from it."""
 
 import csv
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.apps.check.reports import LABELS, predictions
 from zicl.apps.check.predictions import OutputPrediction
-from zicl.apps.check.sample import draw
+from zicl.apps.check.sample import stratified_sample
 from zicl.apps.check.sheet import key_path, read_sheet, write_sheet
 from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.inputs.pair import Pair
@@ -25,7 +25,7 @@ def fill(path, **gold):
 def test_the_sheet_is_written_read_and_kept(tmp_path):
     path = tmp_path / "to_label.csv"
     odd = OutputPrediction("x", 'Rain, "they" said:\nsnow – ☃', "foggy", 0.123456)
-    sheet = draw([odd, *predictions(20)], LABELS, 9)
+    sheet = stratified_sample([odd, *predictions(20)], LABELS, 9)
     write_sheet(path, sheet)
     assert read_sheet(path) == sheet
     write_sheet(path, sheet)
@@ -44,23 +44,25 @@ def test_the_sheet_is_written_read_and_kept(tmp_path):
 
 def test_the_sheet_shows_nothing_of_the_predictions(tmp_path):
     path = tmp_path / "to_label.csv"
-    write_sheet(path, draw(predictions(20), LABELS, 9))
+    write_sheet(path, stratified_sample(predictions(20), LABELS, 9))
     text = path.read_text(encoding="utf-8-sig")
     assert text.splitlines()[0] == "id,text,gold"
     assert not any(label in text for label in LABELS)
     key_path(path).unlink()
-    with pytest.raises(StorageError, match=r"what zicl predicted .* is not there"):
+    with pytest.raises(StorageError, match=r"holds the predictions .* is missing"):
         read_sheet(path)
     key_path(path).write_text("{}")
     with pytest.raises(StorageError, match="is damaged"):
         read_sheet(path)
 
 
-def test_rows_are_known_by_id_or_text_and_may_be_taken_out(tmp_path):
+def test_rows_are_matched_by_id_or_text_and_may_be_removed(tmp_path):
     path = tmp_path / "to_label.csv"
     same = [OutputPrediction(name, "The same again.", "calm", 0.5) for name in ("03", "04")]
-    write_sheet(path, draw([OutputPrediction("007", "Wind  from\nthe west.", "calm", 0.5), *same], LABELS, 3))
-    # As a spreadsheet program leaves it: the id a number, the white space another, two rows gone.
+    write_sheet(
+        path, stratified_sample([OutputPrediction("007", "Wind  from\nthe west.", "calm", 0.5), *same], LABELS, 3)
+    )
+    # As a spreadsheet program leaves it: the id a number, white space changed, two rows removed.
     path.write_text("id,text,gold\n7,Wind from the west.,calm\n", encoding="utf-8")
     assert {row.prediction.id: row.gold for row in read_sheet(path).rows} == {"007": "calm", "03": "", "04": ""}
     for strange in ("9,Never drawn.,calm", "3,The same again.,calm"):
@@ -71,7 +73,7 @@ def test_rows_are_known_by_id_or_text_and_may_be_taken_out(tmp_path):
 
 def test_unknown_gold_labels_are_named(tmp_path):
     path = tmp_path / "to_label.csv"
-    write_sheet(path, draw(predictions(9), LABELS, 9))
+    write_sheet(path, stratified_sample(predictions(9), LABELS, 9))
     fill(path, r4="windy")
     with pytest.raises(
         TextError, match=r"row \d below the header \(id r4\): the label 'windy' .*\n.*calm, stormy, foggy"
@@ -79,11 +81,11 @@ def test_unknown_gold_labels_are_named(tmp_path):
         read_sheet(path)
 
 
-def test_pairs_and_a_rows_own_labels_are_shown(tmp_path):
+def test_pairs_and_the_choices_of_a_row_are_shown(tmp_path):
     path = tmp_path / "to_label.csv"
     rain = OutputPrediction("a", Pair("It rains.", "The street is wet."), "1", 0.5, {"1": "yes", "2": "perhaps"})
     sun = OutputPrediction("b", Pair("It shines.", "It is night."), "3", 0.2, {"1": "yes", "2": "perhaps", "3": "no"})
-    sheet = draw([rain, sun], ("1", "2", "3"), 2)
+    sheet = stratified_sample([rain, sun], ("1", "2", "3"), 2)
     write_sheet(path, sheet)
     with path.open(encoding="utf-8-sig", newline="") as stream:
         shown = {row.pop("id"): row for row in csv.DictReader(stream)}
@@ -101,7 +103,9 @@ def test_pairs_and_a_rows_own_labels_are_shown(tmp_path):
 
 def test_a_number_that_is_one_choice_and_the_words_of_another_is_refused(tmp_path):
     path = tmp_path / "to_label.csv"
-    write_sheet(path, draw([OutputPrediction("a", "Two and two?", "1", 0.5, {"1": "4", "2": "1"})], ("1", "2"), 1))
+    write_sheet(
+        path, stratified_sample([OutputPrediction("a", "Two and two?", "1", 0.5, {"1": "4", "2": "1"})], ("1", "2"), 1)
+    )
     fill(path, a="1")
     with pytest.raises(TextError, match=r"may be any of 1, 2\n.*1: 4 \| 2: 1"):
         read_sheet(path)
@@ -109,18 +113,18 @@ def test_a_number_that_is_one_choice_and_the_words_of_another_is_refused(tmp_pat
     assert read_sheet(path).rows[0].gold == "1"
 
 
-def test_what_a_spreadsheet_takes_for_a_formula_is_guarded_and_known_again(tmp_path):
+def test_formulas_are_escaped_and_matched_again(tmp_path):
     path = tmp_path / "to_label.csv"
     texts = ["=1+1", " - Great product", "@anna thanks", "'tis a mere\rquote"]
     drawn = [
         OutputPrediction(f"{n}", text, "calm", 0.5)
         for n, text in enumerate(Pair(each, "-rain").strip() for each in texts)
     ]
-    write_sheet(path, draw(drawn, LABELS, 4))
+    write_sheet(path, stratified_sample(drawn, LABELS, 4))
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = {row["id"]: row for row in csv.DictReader(stream)}
     assert [rows["0"]["text"], rows["1"]["second text"]] == ["'=1+1", "'-rain"]
-    # Ids that a program made the same: texts tell the rows apart.
+    # A spreadsheet program made all ids equal: rows are matched by their text.
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, rows["0"])
         writer.writeheader()
@@ -130,10 +134,10 @@ def test_what_a_spreadsheet_takes_for_a_formula_is_guarded_and_known_again(tmp_p
 
 def test_a_text_under_the_id_of_another_is_refused(tmp_path):
     path = tmp_path / "to_label.csv"
-    write_sheet(path, draw(predictions(2), LABELS, 2))
+    write_sheet(path, stratified_sample(predictions(2), LABELS, 2))
     path.write_text("id,text,gold\nr0,Weather report number 1.,calm\n", encoding="utf-8")
     with pytest.raises(TextError, match="the id 'r0' is that of another row"):
         read_sheet(path)
     path.write_text("id,text,gold\n" + "r0,Weather report number 0.,calm\n" * 2, encoding="utf-8")
-    with pytest.raises(TextError, match="the row 'r0' stands there twice"):
+    with pytest.raises(TextError, match="the row 'r0' occurs twice"):
         read_sheet(path)

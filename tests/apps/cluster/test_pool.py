@@ -1,4 +1,4 @@
-"""Every call is answered once, whatever workers are lost."""
+"""Every call gives one result, whichever workers are lost."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from zicl.exceptions import ClusterError, UsageError
 
 @dataclass
 class Scripted:
-    """A crew that answers with a call's argument, doubled, in an order and with losses that are drawn."""
+    """Workers that double a call's argument, with a drawn order of results and drawn losses."""
 
     draw: object
     lost_on: dict = field(default_factory=dict)
-    hired: int = 0
-    dismissed: list = field(default_factory=list)
+    started: int = 0
+    stopped: list = field(default_factory=list)
     given: list = field(default_factory=list)
     futures: int = 0
 
-    def hire(self):
-        self.hired += 1
-        return self.hired
+    def start(self):
+        self.started += 1
+        return self.started
 
-    def ready(self, worker):
+    def load(self, worker):
         self.futures += 1
         return self.futures, worker, None
 
-    def start(self, worker, call):
+    def submit(self, worker, call):
         self.futures += 1
         self.given.append((worker, call.argument))
         return self.futures, worker, call
 
-    def first(self, futures):
+    def wait_any(self, futures):
         return futures[self.draw(len(futures))]
 
     def result(self, future):
@@ -46,42 +46,42 @@ class Scripted:
             raise WorkerLostError("killed")
         return None if call is None else 2 * call.argument
 
-    def dismiss(self, worker):
-        self.dismissed.append(worker)
+    def stop(self, worker):
+        self.stopped.append(worker)
 
 
-@given(data=st.data(), size=st.integers(1, 4), count=st.integers(0, 90), homes=st.booleans())
-def test_every_call_is_answered_once_and_all_workers_are_let_go(data, size, count, homes):
+@given(data=st.data(), size=st.integers(1, 4), count=st.integers(0, 90), affine=st.booleans())
+def test_every_call_gives_one_result_and_all_workers_are_stopped(data, size, count, affine):
     lost = data.draw(st.dictionaries(st.integers(0, 89), st.integers(0, 2), max_size=20))
-    crew = Scripted(lambda n: data.draw(st.integers(0, n - 1)), lost_on=lost)
-    calls = [WorkerCall("double", n, home=n if homes else None) for n in range(count)]
-    with WorkerPool(crew, size) as pool:
+    workers = Scripted(lambda n: data.draw(st.integers(0, n - 1)), lost_on=lost)
+    calls = [WorkerCall("double", n, affinity=n if affine else None) for n in range(count)]
+    with WorkerPool(workers, size) as pool:
         assert sorted(pool.run(calls)) == [(n, 2 * n) for n in range(count)]
-    assert sorted(crew.dismissed) == list(range(1, crew.hired + 1))
+    assert sorted(workers.stopped) == list(range(1, workers.started + 1))
 
 
 @given(data=st.data(), size=st.integers(1, 4))
-def test_answers_can_be_had_in_order_and_calls_are_drawn_as_they_are_needed(data, size):
-    crew = Scripted(lambda n: data.draw(st.integers(0, n - 1)))
-    with WorkerPool(crew, size) as pool:
-        assert list(pool.in_order(WorkerCall("double", n) for n in range(30))) == [2 * n for n in range(30)]
-        assert pool.ask(WorkerCall("double", 7)) == 14
+def test_results_can_be_had_in_order(data, size):
+    workers = Scripted(lambda n: data.draw(st.integers(0, n - 1)))
+    with WorkerPool(workers, size) as pool:
+        assert list(pool.run_in_order(WorkerCall("double", n) for n in range(30))) == [2 * n for n in range(30)]
+        assert pool.call(WorkerCall("double", 7)) == 14
 
 
-def test_a_worker_gets_its_own_calls_first():
-    crew = Scripted(lambda _: 0)
-    with WorkerPool(crew, 2) as pool:
-        list(pool.run([WorkerCall("double", n, home=n) for n in range(8)]))
-    by_worker = {worker: [n for w, n in crew.given if w == worker] for worker in (1, 2)}
+def test_a_worker_gets_calls_of_its_affinity_first():
+    workers = Scripted(lambda _: 0)
+    with WorkerPool(workers, 2) as pool:
+        list(pool.run([WorkerCall("double", n, affinity=n) for n in range(8)]))
+    by_worker = {worker: [n for w, n in workers.given if w == worker] for worker in (1, 2)}
     # The other worker never becomes ready here, so that its calls come last.
     assert by_worker == {1: [0, 2, 4, 6, 1, 3, 5, 7], 2: []}
 
 
 def test_a_call_that_loses_three_workers_is_not_tried_for_ever():
-    crew = Scripted(lambda _: 0, lost_on={5: 99})
-    with WorkerPool(crew, 2) as pool, pytest.raises(ClusterError, match="3 workers were lost"):
+    workers = Scripted(lambda _: 0, lost_on={5: 99})
+    with WorkerPool(workers, 2) as pool, pytest.raises(ClusterError, match="3 workers were lost"):
         list(pool.run([WorkerCall("double", n) for n in range(9)]))
-    assert sorted(crew.dismissed) == list(range(1, crew.hired + 1))
+    assert sorted(workers.stopped) == list(range(1, workers.started + 1))
 
 
 def test_workers_that_die_while_they_load_are_not_replaced_for_ever():
@@ -89,49 +89,49 @@ def test_workers_that_die_while_they_load_are_not_replaced_for_ever():
         def result(self, future):
             raise WorkerLostError("no memory")
 
-    crew = Dying(lambda _: 0)
-    with WorkerPool(crew, 2) as pool, pytest.raises(ClusterError, match="while they load"):
-        pool.ask(WorkerCall("double", 1))
-    assert sorted(crew.dismissed) == list(range(1, crew.hired + 1))
+    workers = Dying(lambda _: 0)
+    with WorkerPool(workers, 2) as pool, pytest.raises(ClusterError, match="while they load"):
+        pool.call(WorkerCall("double", 1))
+    assert sorted(workers.stopped) == list(range(1, workers.started + 1))
 
 
-def test_an_error_of_the_work_itself_is_passed_on():
+def test_errors_of_a_call_are_raised():
     class Wrong(Scripted):
         def result(self, future):
             if future[2] is not None:
                 raise UsageError("wrong text")
 
-    crew = Wrong(lambda _: 0)
-    with WorkerPool(crew, 2) as pool, pytest.raises(UsageError, match="wrong text"):
-        pool.ask(WorkerCall("double", 1))
-    assert sorted(crew.dismissed) == [1, 2]
+    workers = Wrong(lambda _: 0)
+    with WorkerPool(workers, 2) as pool, pytest.raises(UsageError, match="wrong text"):
+        pool.call(WorkerCall("double", 1))
+    assert sorted(workers.stopped) == [1, 2]
 
 
-def test_few_answers_come_long_before_their_turn():
+def test_few_calls_run_ahead_of_the_next_result():
     class Slow(Scripted):
-        def first(self, futures):
-            # The very first call is answered only when nothing else is left.
+        def wait_any(self, futures):
+            # The first call ends only when nothing else is left.
             return next((f for f in futures if f[2] is None or f[2].argument != 0), futures[0])
 
-    crew = Slow(lambda _: 0)
-    with WorkerPool(crew, 2) as pool:
-        answers = pool.in_order(WorkerCall("double", n) for n in range(50))
-        assert next(answers) == 0
-        assert len(crew.given) <= 2 * 4 + 2
-        assert list(answers) == [2 * n for n in range(1, 50)]
+    workers = Slow(lambda _: 0)
+    with WorkerPool(workers, 2) as pool:
+        results = pool.run_in_order(WorkerCall("double", n) for n in range(50))
+        assert next(results) == 0
+        assert len(workers.given) <= 2 * 4 + 2
+        assert list(results) == [2 * n for n in range(1, 50)]
 
 
-def test_losses_while_loading_are_forgotten_when_one_worker_is_ready():
+def test_losses_while_loading_are_forgotten_when_one_worker_has_loaded():
     class Flaky(Scripted):
-        loads = 0
+        loaded = 0
 
         def result(self, future):
             if future[2] is None:
-                self.loads += 1
-                if self.loads % 3:
+                self.loaded += 1
+                if self.loaded % 3:
                     raise WorkerLostError("no memory")
             return super().result(future)
 
-    crew = Flaky(lambda _: 0, lost_on=dict.fromkeys(range(20), 1))
-    with WorkerPool(crew, 1) as pool:
+    workers = Flaky(lambda _: 0, lost_on=dict.fromkeys(range(20), 1))
+    with WorkerPool(workers, 1) as pool:
         assert len(list(pool.run([WorkerCall("double", n) for n in range(20)]))) == 20

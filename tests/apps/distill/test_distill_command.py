@@ -1,4 +1,4 @@
-"""zicl distill on tiny models, from a file of texts to labels without a language model."""
+"""``zicl distill`` on tiny models: from a file of texts to predictions without a language model."""
 
 import csv
 import json
@@ -6,8 +6,8 @@ import json
 import pytest
 
 from tests.cli.conftest import LABELS, write_texts
-from zicl.apps.distill import run as teacher_module
 from zicl.classifier import ZICLClassifier
+from zicl.inputs.output import OutputFile
 
 COUNT = 60
 
@@ -18,8 +18,8 @@ def texts(tmp_path):
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """The texts the language model was asked about."""
+def queried(monkeypatch):
+    """Collect the texts that the language model classifies."""
     seen, real = [], ZICLClassifier.classify
 
     def classify(self, texts, progress=None):
@@ -30,20 +30,20 @@ def asked(monkeypatch):
     return seen
 
 
-def test_from_texts_to_labels(run, options, texts, tmp_path, asked):
+def test_from_texts_to_labels(run, options, texts, tmp_path, queried):
     target, labelled = tmp_path / "fast.zicl-clf", tmp_path / "out.csv"
     code, out, err = run("distill", "-f", texts, "-o", target, "--sample", 40, *options)
     assert code == 0, err
-    assert len(asked) == len(set(asked)) == 40
-    assert "of 8 texts it did not learn from" in out
-    assert "always saying" in out
-    assert "60 rows, 60 different texts; the language model is asked about 40 of them" in err
-    assert "s a row on this machine" in err or "rows a second on this machine" in err
+    assert len(queried) == len(set(queried)) == 40
+    assert "of 8 held-out texts" in out
+    assert "always predicting" in out
+    assert "60 rows, 60 different texts; the language model labels 40 of them" in err
+    assert "s per row on this machine" in err or "rows per second on this machine" in err
     assert not target.with_name("fast.zicl-clf.partial").exists()
 
     code, out, err = run("classify", "--with", target, "-f", texts, "-o", labelled, "--offline")
     assert code == 0, err
-    assert len(asked) == 40
+    assert len(queried) == 40
     with labelled.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == COUNT
@@ -59,29 +59,29 @@ def test_from_texts_to_labels(run, options, texts, tmp_path, asked):
     assert "distilled from single texts, and these are pairs" in err
 
 
-def test_json_says_how_well_it_repeats_the_model(run, options, texts, tmp_path):
+def test_json_holds_the_agreement(run, options, texts, tmp_path):
     target = tmp_path / "fast.zicl-clf"
     code, out, err = run("distill", "-f", texts, "-o", target, "--sample", 20, "--json", *options)
     assert code == 0, err
-    found = json.loads(out)
-    assert found["output"] == str(target)
-    assert found["agreement"]["rows"] == 4
-    assert found["agreement"]["majority"] >= 0.5
-    assert json.loads((target / "classifier.json").read_text())["distilled"]["agreement"] == found["agreement"]
+    result = json.loads(out)
+    assert result["output"] == str(target)
+    assert result["agreement"]["rows"] == 4
+    assert result["agreement"]["majority"] >= 0.5
+    assert json.loads((target / "classifier.json").read_text())["distilled"]["agreement"] == result["agreement"]
 
 
-def test_a_killed_run_asks_nothing_twice_and_ends_with_the_same_weights(
+def test_a_killed_run_queries_nothing_twice_and_ends_with_the_same_weights(
     run,
     options,
     texts,
     tmp_path,
-    asked,
+    queried,
     monkeypatch,
 ):
-    whole, target = tmp_path / "whole.zicl-clf", tmp_path / "killed.zicl-clf"
-    assert run("distill", "-f", texts, "-o", whole, "--sample", 40, *options)[0] == 0
-    asked.clear()
-    real, writes = teacher_module.OutputFile.write, []
+    complete, target = tmp_path / "complete.zicl-clf", tmp_path / "killed.zicl-clf"
+    assert run("distill", "-f", texts, "-o", complete, "--sample", 40, *options)[0] == 0
+    queried.clear()
+    real, writes = OutputFile.write, []
 
     def killed(self, records):
         if writes:
@@ -90,44 +90,44 @@ def test_a_killed_run_asks_nothing_twice_and_ends_with_the_same_weights(
         real(self, records)
 
     with monkeypatch.context() as patch:
-        patch.setattr(teacher_module.OutputFile, "write", killed)
+        patch.setattr(OutputFile, "write", killed)
         code, _, err = run("distill", "-f", texts, "-o", target, "--sample", 40, *options)
         assert code == 1
         assert "run the same command again" in err
-    first = asked[:16]
-    asked.clear()
+    first = queried[:16]
+    queried.clear()
     assert not target.exists()
-    # What a kill in the middle of a write leaves behind is cut off.
+    # The rest of an interrupted write is truncated.
     with (tmp_path / "killed.zicl-clf.partial" / "answers.jsonl").open("ab") as stream:
         stream.write(b'{"id": "half')
     code, _, err = run("distill", "-f", texts, "-o", target, "--sample", 40, *options)
     assert code == 0, err
-    assert len(asked) == 24
-    assert not set(asked) & set(first)
-    assert (target / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()
-    assert (target / "classifier.json").read_text() == (whole / "classifier.json").read_text()
+    assert len(queried) == 24
+    assert not set(queried) & set(first)
+    assert (target / "weights.safetensors").read_bytes() == (complete / "weights.safetensors").read_bytes()
+    assert (target / "classifier.json").read_text() == (complete / "classifier.json").read_text()
 
 
-def test_answers_under_other_settings_are_not_mixed_in(run, options, texts, tmp_path, asked, monkeypatch):
+def test_probabilities_of_other_settings_are_not_mixed_in(run, options, texts, tmp_path, queried, monkeypatch):
     target, command = tmp_path / "x.zicl-clf", ["distill", "-f", texts, "--sample", 20, *options]
     with monkeypatch.context() as patch:
         patch.setattr("zicl.apps.distill.run.train", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run(*command, "-o", target)
-    asked.clear()
+    queried.clear()
     code, _, err = run(*command, "-o", target, "--seed", 3)
     assert code == 2
     assert "begun with other settings (seed)" in err
-    assert asked == []
+    assert queried == []
     assert run(*command, "-o", target, "--overwrite")[0] == 0
-    assert asked == []
+    assert queried == []
     code, _, err = run(*command, "-o", target)
     assert code == 1
     assert "exists already" in err
     before = (target / "classifier.json").read_text()
     assert run(*command, "-o", target, "--seed", 3, "--overwrite")[0] == 0
     assert (target / "classifier.json").read_text() != before
-    assert len(asked) == 20
+    assert len(queried) == 20
 
 
 def test_what_needs_a_language_model_says_so(run, options, texts, tmp_path):
@@ -135,7 +135,7 @@ def test_what_needs_a_language_model_says_so(run, options, texts, tmp_path):
     assert run("distill", "-f", texts, "-o", target, "--sample", 10, *options)[0] == 0
     code, _, err = run("distill", "-f", texts, "-o", tmp_path / "z", *options, "--labels", 2)
     assert code == 2
-    assert "other words for every text" in err
+    assert "differ from text to text" in err
     assert not list(tmp_path.glob("z*"))
     for command in (["explain", "A film."], ["prompt", "A film."], ["distill", "-f", texts, "-o", tmp_path / "y"]):
         code, out, err = run(*command, "--with", target, "--offline")
@@ -158,7 +158,7 @@ def test_what_needs_a_language_model_says_so(run, options, texts, tmp_path):
         (["-f", "few.txt", "-o", "x.zicl-clf", "--labels", "a,b"], 2, "1 different texts were given"),
         (["-f", "rows.csv", "-o", "x.zicl-clf"], 2, "no labels were given"),
         (["-f", "rows.csv", "-o", "there"], 1, "exists already"),
-        (["-f", "rows.csv", "-o", "kept", "--overwrite"], 1, "is there and is no saved classifier"),
+        (["-f", "rows.csv", "-o", "kept", "--overwrite"], 1, "exists and is not a saved classifier"),
     ],
 )
 def test_errors_say_what_to_do_and_leave_nothing_behind(run, texts, tmp_path, monkeypatch, arguments, code, message):

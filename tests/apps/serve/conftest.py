@@ -1,22 +1,21 @@
-"""Servers around the tiny models: in this process for the routes, on a real port where the connection matters."""
+"""Servers of the tiny models: in this process for the addresses, on a real port where the connection matters."""
 
 import json
 import threading
-import time
 from contextlib import contextmanager
 
-import httpx2 as httpx
 import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
 from tests.conftest import DOCUMENTS, make_index
+from tests.waiting import WAIT_SECONDS
 from zicl import Retrieval, ZICLClassifier
 from zicl.apps.serve.app import make_app
 from zicl.apps.serve.limits import RequestLimits
 from zicl.apps.serve.page import Page
 from zicl.apps.serve.security import Access
-from zicl.apps.serve.server import listen, settings
+from zicl.apps.serve.server import listen, uvicorn_config
 from zicl.apps.serve.service import Service
 
 PAGE = Page(b"<!doctype html><title>a page</title>", "default-src 'none'")
@@ -37,7 +36,7 @@ def classifier(served_index, lm):
 
 
 class GatedLM:
-    """A language model that scores when it is let."""
+    """A language model that scores once its gate is open."""
 
     def __init__(self, lm):
         self._lm, self.gate, self.begun, self.calls = lm, threading.Event(), threading.Event(), []
@@ -51,7 +50,7 @@ class GatedLM:
     def score(self, prompts, progress=None):
         self.calls.append(len(prompts))
         self.begun.set()
-        assert self.gate.wait(20)
+        assert self.gate.wait(WAIT_SECONDS)
         return self._lm.score(prompts, progress)
 
 
@@ -63,30 +62,34 @@ def gated(served_index, lm):
     model.gate.set()
 
 
-def same(told, result):
-    """An answer of the server is the library's."""
-    assert told["label"] == result.label
-    assert told["margin"] == pytest.approx(result.margin, abs=1e-4)
-    assert told["probabilities"] == pytest.approx(result.probabilities, abs=1e-4)
-    own = {score.label: score.log_likelihood for score in result.scores}
-    assert told["log_likelihoods"] == pytest.approx(own, abs=1e-4)
+def same(answer, result):
+    """Check that an answer of the server equals the library's."""
+    assert answer["label"] == result.label
+    assert answer["margin"] == pytest.approx(result.margin, abs=1e-4)
+    assert answer["probabilities"] == pytest.approx(result.probabilities, abs=1e-4)
+    log_likelihoods = {score.label: score.log_likelihood for score in result.scores}
+    assert answer["log_likelihoods"] == pytest.approx(log_likelihoods, abs=1e-4)
 
 
-def wait_until(true, seconds=10, pause=0.005):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(pause)
+def loading(classifier, limits=None):
+    """A service, and what waits until its classifier is loaded."""
+    service, loaded = Service(lambda: classifier, limits or RequestLimits()), threading.Event()
+    service.on_loaded = loaded.set
+
+    def wait():
+        assert loaded.wait(WAIT_SECONDS)
+        assert service.failure is None, service.failure
+
+    return service, wait
 
 
 @contextmanager
 def asked(classifier, limits=None, access=None):
     """A client of an application in this process, ready to answer; ``client.service`` is what it runs."""
-    service, access = Service(lambda: classifier, limits or RequestLimits()), access or Access()
+    (service, wait), access = loading(classifier, limits), access or Access()
     with TestClient(make_app(service, access, PAGE), base_url=f"http://127.0.0.1:{access.port}") as client:
         client.service = service
-        wait_until(lambda: client.get("/readyz").status_code == 200 or service.failure)
-        assert service.failure is None
+        wait()
         yield client
 
 
@@ -99,17 +102,19 @@ def client(classifier):
 @contextmanager
 def listening(classifier, limits=None):
     """A server on a real port of this machine: its address and its service."""
-    service = Service(lambda: classifier, limits or RequestLimits())
-    found, access = listen(Access(port=0))
-    server = uvicorn.Server(settings(make_app(service, access, PAGE), 60))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [found]})
-    thread.start()
-    address = f"http://127.0.0.1:{access.port}"
-    try:
-        wait_until(lambda: httpx.get(f"{address}/readyz").status_code == 200 or service.failure)
-        assert service.failure is None
-        yield address, service
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        found.close()
+    service, wait = loading(classifier, limits)
+    listener, access = listen(Access(port=0))
+    config = uvicorn_config(make_app(service, access, PAGE), WAIT_SECONDS)
+    # A test may take its time between two requests of a connection.
+    config.timeout_keep_alive = WAIT_SECONDS
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    with listener:
+        thread.start()
+        try:
+            wait()
+            yield f"http://127.0.0.1:{access.port}", service
+        finally:
+            server.should_exit = True
+            thread.join(WAIT_SECONDS)
+            assert not thread.is_alive()

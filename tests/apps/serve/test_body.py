@@ -41,7 +41,7 @@ def test_bodies_are_bounded_together(pieces):
             inside.set()
             await leave.wait()
 
-        body = RequestBody(app, most=100, requests=9, held=100)
+        body = RequestBody(app, max_bytes=100, max_requests=9, max_total=100)
         first = asyncio.create_task(ask(body, pieces))
         await inside.wait()
         refused = await ask(body, pieces)
@@ -59,5 +59,5 @@ def test_a_single_body_may_take_all_that_is_allowed_it():
     async def app(scope, receive, send):
         await send(await receive())
 
-    found = asyncio.run(ask(RequestBody(app, most=200, requests=9, held=100), [(b"x" * 150, False)]))
+    found = asyncio.run(ask(RequestBody(app, max_bytes=200, max_requests=9, max_total=100), [(b"x" * 150, False)]))
     assert found[0]["body"] == b"x" * 150

@@ -2,26 +2,26 @@
 
 import json
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2 as httpx
 import pytest
 
-from tests.apps.serve.conftest import TEXTS, listening, wait_until
+from tests.apps.serve.conftest import TEXTS, listening
+from tests.waiting import WAIT_SECONDS, wait_until
 from zicl.apps.serve.body import RequestBody
 from zicl.apps.serve.limits import RequestLimits
 
 
-def post(address, body, timeout=30):
-    return httpx.post(f"{address}/v1/classify", json=body, timeout=timeout)
+def post(address, body):
+    return httpx.post(f"{address}/v1/classify", json=body, timeout=WAIT_SECONDS)
 
 
 def raw_request(address, body):
     """A request on a socket of our own, which can be dropped at any time."""
     host, port = address.removeprefix("http://").split(":")
     content = json.dumps(body).encode()
-    found = socket.create_connection((host, int(port)))
+    found = socket.create_connection((host, int(port)), timeout=WAIT_SECONDS)
     head = f"POST /v1/classify HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
     found.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
     return found
@@ -31,29 +31,27 @@ def test_a_full_queue_answers_at_once_and_a_vanished_client_frees_its_place(gate
     model = gated.lm
     with listening(gated, RequestLimits(queue=2, texts=2)) as (address, service), ThreadPoolExecutor(4) as clients:
         first = clients.submit(post, address, {"text": TEXTS[0]})
-        assert model.begun.wait(10)
+        assert model.begun.wait(WAIT_SECONDS)
         leaving = raw_request(address, {"texts": TEXTS[1:3]})
         wait_until(lambda: service.queue.waiting == 2)
-        begun = time.monotonic()
+        # Answered while the model is held: a refusal waits for nothing.
         refused = post(address, {"text": TEXTS[3]})
-        seconds = time.monotonic() - begun
         assert refused.status_code == 503
         assert refused.json()["type"] == "urn:zicl:problem:busy"
         assert int(refused.headers["Retry-After"]) >= 1
-        assert seconds < 0.5  # The bound of 0.1 s is measured by the benchmark, on a quiet machine.
         leaving.close()
         wait_until(lambda: service.queue.waiting == 0)
         second = clients.submit(post, address, {"text": TEXTS[3]})
         wait_until(lambda: service.queue.waiting == 1)
         model.gate.set()
-        assert first.result(20).status_code == second.result(20).status_code == 200
+        assert first.result(WAIT_SECONDS).status_code == second.result(WAIT_SECONDS).status_code == 200
     assert model.calls == [1, 1]
 
 
 def test_a_stream_whose_client_vanishes_frees_its_places(gated):
     with listening(gated) as (address, service):
         leaving = raw_request(address, {"texts": TEXTS, "stream": True})
-        assert gated.lm.begun.wait(10)
+        assert gated.lm.begun.wait(WAIT_SECONDS)
         more = raw_request(address, {"texts": [f"{text} Again." for text in TEXTS], "stream": True})
         wait_until(lambda: service.queue.waiting == len(TEXTS))
         more.close()
@@ -89,7 +87,7 @@ def test_a_request_has_a_deadline(gated, stream):
         assert problem["type"] == "urn:zicl:problem:overdue"
         assert problem["status"] == 503
         assert answer.status_code == (200 if stream else 503)
-        assert service.queue.waiting == 0
+        wait_until(lambda: service.queue.waiting == 0)
         gated.lm.gate.set()
 
 
@@ -98,7 +96,7 @@ def test_equal_requests_are_computed_once_and_answers_are_kept(gated):
         asked = [clients.submit(post, address, {"text": TEXTS[0]}) for _ in range(8)]
         wait_until(lambda: "zicl_joined_total 7.0" in service.metrics.text().decode())
         gated.lm.gate.set()
-        answers = [each.result(20).json() for each in asked]
+        answers = [each.result(WAIT_SECONDS).json() for each in asked]
         assert all(answer == answers[0] for answer in answers)
         assert post(address, {"text": TEXTS[0]}).json() == answers[0]
         assert sum(gated.lm.calls) == 1
@@ -108,7 +106,7 @@ def test_a_body_that_does_not_come_is_given_up(classifier, monkeypatch):
     monkeypatch.setitem(RequestBody.__init__.__kwdefaults__, "seconds", 0.2)
     with listening(classifier) as (address, _):
         host, port = address.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port))) as found:
+        with socket.create_connection((host, int(port)), timeout=WAIT_SECONDS) as found:
             head = f"POST /v1/classify HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
             found.sendall(f"{head}Content-Length: 50\r\n\r\n{{".encode())
             assert b" 408 " in found.recv(1000)

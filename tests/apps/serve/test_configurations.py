@@ -31,7 +31,7 @@ def test_the_servers_own_settings_sent_along_are_the_servers_own(classifier, nam
         seed=own.seed,
     )
     (work,) = engine.classify(asked)
-    assert engine.configurations.get(work.configuration) is engine.configurations.own
+    assert engine.configurations.get(work.settings) is engine.configurations.default
     # With other labels the template that was sent counts: the server's own was picked for its own labels.
     other = engine.configurations.read(schema.ClassifierChoice(labels=["dull", "lively"], template=own.template))
     assert other.template == tuple(own.template)
@@ -40,7 +40,7 @@ def test_the_servers_own_settings_sent_along_are_the_servers_own(classifier, nam
 def test_the_number_of_demonstrations_that_is_sent_counts(classifier, served_index, lm):
     # The server's own may be above what others may ask for.
     (work,) = Engine(classifier, RequestLimits(k=2)).classify(schema.ClassifyRequest(text="x", k=3))
-    assert work.configuration == RequestedSettings()
+    assert work.settings == RequestedSettings()
     with pytest.raises(RefusedError):
         Engine(classifier, RequestLimits(k=2)).classify(schema.ClassifyRequest(text="x", k=4))
     alone = ZICLClassifier(served_index, ["terrible", "great"], lm, method="no-demos").fit()
@@ -61,7 +61,7 @@ def test_what_was_learned_from_texts_holds_for_the_servers_own_settings_alone(se
         assert changed["settings"]["calibration"] == "none"
 
 
-def test_a_method_brings_the_encoders_opinion_and_takes_it_away(client, classifier, served_index, lm):
+def test_a_method_brings_the_encoder_expert_and_removes_it(client, classifier, served_index, lm):
     three, ask = Retrieval(k=3), {"text": TEXTS[0]}
     plus = ZICLClassifier(served_index, ["terrible", "great"], lm, method="z-icl+", retrieval=three).fit()
     asked_for = client.post("/v1/classify", json={**ask, "method": "z-icl+"}).json()["results"][0]
@@ -79,19 +79,19 @@ def test_a_method_brings_the_encoders_opinion_and_takes_it_away(client, classifi
 
 
 def test_what_the_encoder_compares_with_can_be_sent(client, served_index, lm):
-    told = [("terrible", "Nobody should go there."), ("great", "Everybody should go there.")]
-    words = [{"name": name, "description": said} for name, said in told]
+    described = [("terrible", "Nobody should go there."), ("great", "Everybody should go there.")]
+    words = [{"name": name, "description": said} for name, said in described]
     answer = client.post("/v1/classify", json={"text": TEXTS[0], "method": "z-icl+", "labels": words}).json()
     assert answer["settings"]["encoder"]
-    assert [(each["name"], each["description"]) for each in answer["settings"]["labels"]] == told
-    labels = Labels(tuple(Label(name, synonyms=PAPER[name], description=said) for name, said in told))
+    assert [(each["name"], each["description"]) for each in answer["settings"]["labels"]] == described
+    labels = Labels(tuple(Label(name, synonyms=PAPER[name], description=said) for name, said in described))
     own = ZICLClassifier(served_index, labels, lm, method="z-icl+", retrieval=Retrieval(k=3)).fit()
     same(answer["results"][0], own.classify([TEXTS[0]])[0])
     # Other synonyms do not take the server's description away.
     with asked(own) as client:
         words = [{"name": "terrible", "synonyms": ["awful"]}, {"name": "great"}]
         changed = client.post("/v1/classify", json={"text": TEXTS[0], "labels": words}).json()["settings"]["labels"]
-        assert [(each["name"], each["description"]) for each in changed] == told
+        assert [(each["name"], each["description"]) for each in changed] == described
 
 
 def test_only_what_is_wrong_with_a_configuration_itself_is_remembered(classifier, monkeypatch):

@@ -1,98 +1,110 @@
-"""Connections that do not get round to a request are closed; slow work is not."""
+"""Connections that bring no request are closed; slow work is not."""
 
-import asyncio
 import socket
-import time
 from types import SimpleNamespace
 
 import pytest
 
 from tests.apps.serve.conftest import listening
-from zicl.apps.serve.body import Connection
+from tests.waiting import WAIT_SECONDS, wait_until
+from zicl.apps.serve.server import Connection
 
 BEGINNINGS = [b"", b"GET", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "]
-WHOLE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
 
 
 @pytest.fixture
-def port(classifier, monkeypatch):
-    monkeypatch.setattr(Connection, "seconds", 0.3)
+def connections(monkeypatch):
+    """The connections that the server has accepted; their time is not limited until a test does so."""
+    accept, accepted = Connection.connection_made, []
+
+    def connection_made(self, transport):
+        accept(self, transport)
+        accepted.append(self)
+
+    monkeypatch.setattr(Connection, "connection_made", connection_made)
+    monkeypatch.setattr(Connection, "seconds", 10 * WAIT_SECONDS)
+    return accepted
+
+
+@pytest.fixture
+def port(connections, classifier):
     with listening(classifier) as (address, _):
         yield int(address.rpartition(":")[2])
 
 
-def dripped(found, seconds=5):
-    """What comes back while letters are sent one by one, until the other side hangs up."""
-    end = time.monotonic() + seconds
-    found.settimeout(0.05)
-    while time.monotonic() < end:
-        try:
-            found.sendall(b"x")
-            if not found.recv(1000):
-                return True
-        except TimeoutError:
-            continue
-        except OSError:
-            return True
-    return False
+def connect(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS)
 
 
-def test_an_answer_does_not_wait_for_the_clients_acknowledgement(classifier, monkeypatch):
-    made, found = Connection.connection_made, []
+def is_closed(client, sent=b""):
+    """Whether the server has closed the connection; ``sent`` is sent first."""
+    try:
+        client.sendall(sent)
+        return client.recv(1000) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
 
-    def watched(self, transport):
-        made(self, transport)
-        found.append(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
-    monkeypatch.setattr(Connection, "connection_made", watched)
-    with listening(classifier):
-        assert found
-        assert all(found)
+def drip(client):
+    """Send letters one by one until the server closes the connection."""
+    client.settimeout(0.05)
+    wait_until(lambda: is_closed(client, b"x"))
+
+
+def test_an_answer_does_not_wait_for_the_clients_acknowledgement(port, connections):
+    with connect(port):
+        wait_until(lambda: connections)
+        accepted = connections[0].transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_a_head_that_does_not_come_is_given_up(port, beginning):
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as found:
-        found.sendall(beginning)
-        assert found.recv(1000) == b""
+def test_a_head_that_does_not_come_is_given_up(port, monkeypatch, beginning):
+    monkeypatch.setattr(Connection, "seconds", 0.3)
+    with connect(port) as client:
+        assert is_closed(client, beginning)
 
 
-def test_letters_one_by_one_do_not_prolong_the_time(port):
-    with socket.create_connection(("127.0.0.1", port)) as found:
-        found.sendall(BEGINNINGS[-1])
-        assert dripped(found)
+def test_letters_one_by_one_do_not_prolong_the_time(port, monkeypatch):
+    monkeypatch.setattr(Connection, "seconds", 0.3)
+    with connect(port) as client:
+        drip(client)
 
 
-def test_the_next_request_of_a_connection_has_as_long(port):
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as found:
+def test_the_next_request_of_a_connection_has_as_long(port, connections, monkeypatch):
+    with connect(port) as client:
         for _ in range(2):
-            found.sendall(WHOLE % port)
+            client.sendall(REQUEST % port)
             answer = b""
             # Head and body may come one after the other.
             while not answer.endswith(b"}"):
-                answer += found.recv(4000)
+                answer += client.recv(4000)
             assert b" 200 " in answer
-            time.sleep(0.4)
-        found.sendall(WHOLE[:20])
-        assert dripped(found)
+            # Between two requests only uvicorn's limit counts.
+            assert connections[0]._head_timer is None
+        monkeypatch.setattr(Connection, "seconds", 0.3)
+        client.sendall(REQUEST[:20])
+        drip(client)
 
 
-def test_a_request_that_is_computed_has_the_time_it_needs(gated, monkeypatch):
-    monkeypatch.setattr(Connection, "seconds", 0.1)
+def test_a_request_that_is_computed_has_the_time_it_needs(connections, gated):
     body = b'{"text": "Slowly."}'
     with listening(gated) as (address, _):
         port = int(address.rpartition(":")[2])
         head = b"POST /v1/classify HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n" % port
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as found:
-            found.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-            assert gated.lm.begun.wait(10)
-            time.sleep(0.3)
+        with connect(port) as client:
+            client.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            assert gated.lm.begun.wait(WAIT_SECONDS)
+            assert connections[0]._head_timer is connections[0]._read_timer is None
             gated.lm.gate.set()
-            assert b" 200 " in found.recv(4000)
+            assert b" 200 " in client.recv(4000)
 
 
 class Stalled:
-    """A transport whose other side takes so much of an answer, look by look."""
+    """A transport whose client reads part of an answer between two looks at what is left."""
 
     def __init__(self, left):
         self.left, self.aborted = left, False
@@ -104,23 +116,28 @@ class Stalled:
         self.aborted = True
 
 
+class Clock:
+    """A loop whose timer fires when a test says so."""
+
+    def __init__(self):
+        self.due = None
+
+    def call_later(self, seconds, callback, *given):
+        self.due = lambda: callback(*given)
+        return SimpleNamespace(cancel=lambda: setattr(self, "due", None))
+
+
 @pytest.mark.parametrize(
     ("left", "aborted"), [([900], True), ([900, 600, 300, 300], True), (list(range(900, 0, -1)), False)]
 )
-def test_an_answer_that_nobody_reads_is_given_up(left, aborted):
-    async def run():
-        found = Connection.__new__(Connection)
-        found.seconds, found.loop, found.transport, found._reading = (
-            0.001,
-            asyncio.get_running_loop(),
-            Stalled(left),
-            None,
-        )
-        found.flow = SimpleNamespace(pause_writing=lambda: None, resume_writing=lambda: None)
-        found.pause_writing()
-        await asyncio.sleep(0.1)
-        found.resume_writing()
-        assert found._reading is None
-        return found.transport.aborted
-
-    assert asyncio.run(run()) == aborted
+def test_an_answer_that_is_not_read_is_given_up(left, aborted):
+    connection, clock = Connection.__new__(Connection), Clock()
+    connection.loop, connection.transport, connection._read_timer = clock, Stalled(left), None
+    connection.flow = SimpleNamespace(pause_writing=lambda: None, resume_writing=lambda: None)
+    connection.pause_writing()
+    for _ in range(100):
+        if not connection.transport.aborted:
+            clock.due()
+    connection.resume_writing()
+    assert connection._read_timer is clock.due is None
+    assert connection.transport.aborted == aborted

@@ -14,6 +14,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.apps.serve.conftest import listening
+from tests.waiting import WAIT_SECONDS
 from zicl.apps.serve.limits import RequestLimits
 
 
@@ -47,7 +48,7 @@ def test_generated_requests_never_break_the_server(address):
             def ask(case):
                 nonlocal count
                 count += 1
-                case.call_and_validate(base_url=address, session=session, checks=CHECKS)
+                case.call_and_validate(base_url=address, session=session, checks=CHECKS, timeout=WAIT_SECONDS)
 
             ask()
     assert count >= 500
@@ -58,7 +59,7 @@ BYTES = st.binary(max_size=200) | st.text(max_size=100).map(str.encode)
 
 @pytest.fixture(scope="module")
 def client(address):
-    with httpx.Client(base_url=address, headers={"Content-Type": "application/json"}) as found:
+    with httpx.Client(base_url=address, headers={"Content-Type": "application/json"}, timeout=WAIT_SECONDS) as found:
         yield found
 
 

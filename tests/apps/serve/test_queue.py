@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.waiting import WAIT_SECONDS
 from zicl._util.cache import BoundedCache
 from zicl.apps.serve.queue import Queue, QueueFullError, ServerMetrics, StoppingError
 
@@ -35,7 +36,7 @@ class Worker:
 
     def __call__(self, works):
         self.begun.set()
-        assert self.gate.wait(10)
+        assert self.gate.wait(WAIT_SECONDS)
         self.groups.append([work.key for work in works])
         return [ValueError(work.key) if work.key.startswith("bad") else Done(work.key) for work in works]
 
@@ -69,7 +70,7 @@ async def busy(key="a", **options):
 
 
 async def results(ticket):
-    found = dict([await ticket.next(5) for _ in range(ticket.count)])
+    found = dict([await ticket.next(WAIT_SECONDS) for _ in range(ticket.count)])
     return [found[number] for number in range(ticket.count)]
 
 

@@ -5,8 +5,8 @@ from zicl.apps.serve.schema import ClassifyRequest, LabelSpec, RetrieveRequest, 
 
 
 def test_one_text_or_many():
-    assert ClassifyRequest(text="a").all_texts == ["a"]
-    assert ClassifyRequest(texts=["a", "b"]).all_texts == ["a", "b"]
+    assert ClassifyRequest(text="a").text == "a"
+    assert ClassifyRequest(texts=["a", "b"]).texts == ["a", "b"]
     for wrong in ({}, {"text": "a", "texts": ["b"]}, {"texts": []}, {"texts": "a"}, {"text": 1}):
         with pytest.raises(ValidationError):
             ClassifyRequest(**wrong)

@@ -8,20 +8,26 @@ import pytest
 
 from zicl.apps.serve.security import Access
 from zicl.apps.serve.server import address, listen
-from zicl.exceptions import SynonymError
+from zicl.corpus.store import FORMAT
+from zicl.exceptions import ServerError, SynonymError
+from zicl.persistence import FORMAT as CLASSIFIER_FORMAT
+from zicl.retrieve.builder import FOLDER, MANIFEST
 
 
 @pytest.fixture
 def corpus(tmp_path):
-    (tmp_path / "raw.zicl").mkdir()
-    (tmp_path / "raw.zicl" / "manifest.json").write_text("{}")
-    return tmp_path / "raw.zicl"
+    """A corpus that looks complete, and cannot be opened."""
+    folder = tmp_path / "raw.zicl"
+    (folder / FOLDER).mkdir(parents=True)
+    for manifest in (folder / "manifest.json", folder / FOLDER / MANIFEST):
+        manifest.write_text(json.dumps({"format": FORMAT}))
+    return folder
 
 
 @pytest.fixture
 def saved(tmp_path):
     (tmp_path / "film.zicl-clf").mkdir()
-    (tmp_path / "film.zicl-clf" / "classifier.json").write_text(json.dumps({"format": 0, "zicl": "0"}))
+    (tmp_path / "film.zicl-clf" / "classifier.json").write_text(json.dumps({"format": CLASSIFIER_FORMAT}))
     return tmp_path / "film.zicl-clf"
 
 
@@ -53,10 +59,21 @@ def test_a_folder_that_is_neither(run, tmp_path, corpus, saved):
     assert "both given" in err
 
 
-def test_an_error_in_loading_ends_the_server(run, saved):
+def test_an_error_in_loading_ends_the_server(run, corpus, monkeypatch):
+    def fails(*_):
+        raise ServerError("the model's server does not answer")
+
+    monkeypatch.setattr("zicl.cli.serve._classifier", fails)
+    code, _, err = run("serve", corpus, "--labels", "terrible,great", "--port", "0", "--no-open")
+    assert code == 1
+    assert "serving http://127.0.0.1:" in err
+    assert "does not answer" in err
+
+
+def test_a_saved_classifier_of_another_format(run, saved):
+    (saved / "classifier.json").write_text(json.dumps({"format": 0, "zicl": "0"}))
     code, _, err = run("serve", saved, "--port", "0", "--no-open")
     assert code == 2
-    assert "serving http://127.0.0.1:" in err
     assert "has format 0" in err
 
 

@@ -1,4 +1,4 @@
-"""The signs as functions of numbers: closed forms, and what must hold for any numbers."""
+"""The signals as functions of numbers: closed forms, and properties that hold for any numbers."""
 
 import numpy as np
 import pytest
@@ -26,36 +26,36 @@ def test_a_worse_value_never_has_a_better_level(look, warn, first, second):
     assert levels == sorted(levels, reverse=warn <= look)
 
 
-def test_a_value_on_a_bound_is_on_its_better_side():
+def test_a_value_on_a_bound_counts_as_the_better_one():
     assert [Bounds(0.1, 0.3).level(value) for value in (0.1, 0.2, 0.3, 0.31)] == ["good", "look", "look", "warn"]
     assert [Bounds(0.9, 0.7).level(value) for value in (0.9, 0.8, 0.7, 0.69)] == ["good", "look", "look", "warn"]
 
 
 def test_similarity_is_the_median_and_far_the_share_below():
     near, away = signals.NEAR + 0.1, signals.NEAR - 0.1
-    assert signals.similarity([0.1, 0.9, 0.8]).value == pytest.approx(0.8)
-    assert signals.far([near, away, near, away]).value == 0.5
-    assert signals.far([signals.NEAR]).value == 0
-    assert signals.similarity([0.99]).level == "good"
-    assert signals.similarity([-0.2]).level == "warn"
-    assert "zicl corpus build" in signals.far([away]).option
-    assert "from_texts" in signals.far([away]).option
+    assert signals.corpus_similarity([0.1, 0.9, 0.8]).value == pytest.approx(0.8)
+    assert signals.far_texts([near, away, near, away]).value == 0.5
+    assert signals.far_texts([signals.NEAR]).value == 0
+    assert signals.corpus_similarity([0.99]).level == "good"
+    assert signals.corpus_similarity([-0.2]).level == "warn"
+    assert "zicl corpus build" in signals.far_texts([away]).option
+    assert "from_texts" in signals.far_texts([away]).option
 
 
-def test_sentences_that_stand_alone():
-    assert signals.alone([True, False, False, False]).value == 0.25
-    assert signals.alone([True]).level == "warn"
-    assert "--retrieval diverse" in signals.alone([True]).option
+def test_sentences_without_a_neighbour():
+    assert signals.without_neighbour([True, False, False, False]).value == 0.25
+    assert signals.without_neighbour([True]).level == "warn"
+    assert "--set retrieval.method=diverse" in signals.without_neighbour([True]).option
 
 
 def test_evenness_and_the_largest_share_of_known_probabilities():
     even, one = np.log([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.0, -800.0]])
     assert signals.evenness(even, "channel").value == pytest.approx(1)
-    assert signals.largest(even, NAMES, "channel").value == pytest.approx(0.5)
+    assert signals.largest_share(even, NAMES, "channel").value == pytest.approx(0.5)
     assert signals.evenness(one, "direct").value == 0
-    found = signals.largest(one, NAMES, "direct")
+    found = signals.largest_share(one, NAMES, "direct")
     assert (found.value, found.level) == (1, "warn")
-    assert found.meaning.startswith("'a' gets most; an equal share would be 0.50.")
+    assert found.meaning.startswith("'a' is the most frequent label; an equal share would be 0.50.")
     assert "--calibrate batch" in found.option
     shares = np.log([[0.7, 0.2, 0.1]])
     entropy = -sum(p * np.log(p) for p in (0.7, 0.2, 0.1)) / np.log(3)
@@ -66,31 +66,31 @@ def test_evenness_and_the_largest_share_of_known_probabilities():
 def test_the_two_bounds_on_the_labels_shares_are_the_same_for_two_labels():
     for share in (0.66, 0.74, 0.84):
         scores = np.log([[share, 1 - share]])
-        assert signals.evenness(scores, "x").level == signals.largest(scores, NAMES, "x").level
+        assert signals.evenness(scores, "x").level == signals.largest_share(scores, NAMES, "x").level
 
 
 @given(SCORES)
-def test_signs_of_scores_stay_in_range_and_ignore_what_all_labels_share(scores):
+def test_signals_of_scores_stay_in_range_and_ignore_constants(scores):
     moved = scores + np.arange(len(scores))[:, None] * 7.0
-    for sign in (
+    for signal in (
         lambda s: signals.evenness(s, "channel"),
-        lambda s: signals.largest(s, NAMES, "channel"),
+        lambda s: signals.largest_share(s, NAMES, "channel"),
     ):
-        found = sign(scores)
+        found = signal(scores)
         assert 0 <= found.value <= 1
-        assert sign(moved).value == pytest.approx(found.value, abs=1e-9)
-    assert signals.largest(scores, NAMES, "channel").value >= 1 / scores.shape[1] - 1e-9
-    assert 0 <= signals.close(scores).value <= 1
+        assert signal(moved).value == pytest.approx(found.value, abs=1e-9)
+    assert signals.largest_share(scores, NAMES, "channel").value >= 1 / scores.shape[1] - 1e-9
+    assert 0 <= signals.small_margins(scores).value <= 1
 
 
 @given(SCORES, st.randoms(use_true_random=False))
-def test_signs_of_scores_do_not_depend_on_the_order_of_texts_or_labels(scores, random):
+def test_signals_of_scores_do_not_depend_on_the_order_of_texts_or_labels(scores, random):
     rows, columns = list(range(scores.shape[0])), list(range(scores.shape[1]))
     random.shuffle(rows)
     random.shuffle(columns)
     mixed = scores[rows][:, columns]
-    for sign in (lambda s: signals.evenness(s, "x"), lambda s: signals.largest(s, NAMES, "x")):
-        assert sign(mixed).value == pytest.approx(sign(scores).value, abs=1e-9)
+    for signal in (lambda s: signals.evenness(s, "x"), lambda s: signals.largest_share(s, NAMES, "x")):
+        assert signal(mixed).value == pytest.approx(signal(scores).value, abs=1e-9)
 
 
 @given(st.lists(st.lists(st.sampled_from("ab"), min_size=6, max_size=6), min_size=2, max_size=4))
@@ -104,29 +104,29 @@ def test_agreement_is_the_mean_over_pairs(passes):
 
 def test_agreement_of_three_passes():
     passes = [["a", "a"], ["a", "b"], ["b", "b"]]
-    assert signals.seeds(passes, ["labels"]).value == pytest.approx((0.5 + 0.0 + 0.5) / 3)
-    assert "labelling.assignments=4" in signals.seeds(passes, ["labels", "sentences"]).option
-    assert signals.inferences(passes[:2]).value == 0.5
-    assert signals.inferences(passes[:2]).option == "--inference both"
+    assert signals.seed_agreement(passes, ["labels"]).value == pytest.approx((0.5 + 0.0 + 0.5) / 3)
+    assert "labelling.assignments=4" in signals.seed_agreement(passes, ["labels", "sentences"]).option
+    assert signals.inference_agreement(passes[:2]).value == 0.5
+    assert signals.inference_agreement(passes[:2]).option == "--inference both"
 
 
-def test_what_had_no_room():
-    assert signals.cut([True, False]).value == 0.5
-    assert "prompt.tokens_input" in signals.cut([True]).option
-    assert signals.dropped([6, 8], [2, 0]).value == pytest.approx(2 / 16)
-    assert signals.dropped([0], [0]).value == 0
-    assert "--k" in signals.dropped([1], [1]).option
+def test_cut_texts_and_dropped_demonstrations():
+    assert signals.cut_texts([True, False]).value == 0.5
+    assert "prompt.tokens_input" in signals.cut_texts([True]).option
+    assert signals.dropped_demos([6, 8], [2, 0]).value == pytest.approx(2 / 16)
+    assert signals.dropped_demos([0], [0]).value == 0
+    assert "--k" in signals.dropped_demos([1], [1]).option
 
 
 def test_a_small_margin():
     scores = np.log([[0.54, 0.46], [0.56, 0.44], [0.9, 0.1], [0.1, 0.9]])
-    found = signals.close(scores)
+    found = signals.small_margins(scores)
     assert found.value == 0.25
     assert "--review-below 0.1" in found.option
 
 
-def test_what_a_sign_means_depends_on_whether_it_is_good():
-    good, bad = signals.cut([False]), signals.cut([True])
+def test_the_meaning_depends_on_the_level():
+    good, bad = signals.cut_texts([False]), signals.cut_texts([True])
     assert isinstance(good, Signal)
     assert (good.level, bad.level) == ("good", "warn")
     assert good.meaning != bad.meaning

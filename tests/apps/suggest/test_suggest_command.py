@@ -1,4 +1,4 @@
-"""zicl suggest on tiny models: what it prints where, and how it ends."""
+"""``zicl suggest`` on tiny models: its output and its exit codes."""
 
 import json
 
@@ -51,7 +51,7 @@ def test_options_that_are_fitted_cost_nothing_and_change_nothing(run, options, t
     command = ["suggest", "-f", texts, "--text-column", "body", "--sample", 6, "--json", *options]
     bare = run(*command)
     assert calls == [6] * 4
-    full = ["--calibrate", "batch", "--share", 4, "--inference", "both"]
+    full = ["--calibrate", "batch", "--inference", "both"]
     full += ["--set", "calibration.texts=9", "--set", "retrieval.share=3"]
     assert run(*command, *full)[:2] == bare[:2]
     assert calls == [6] * 8
@@ -73,8 +73,8 @@ def test_a_saved_classifier_is_looked_at_too(run, options, texts, tmp_path):
     ("arguments", "message"),
     [
         ([], "there is no column 'text'"),
-        (["--text-column", "body", "--retrieval", "phisical"], "physical"),
-        (["--text-column", "body", "--labels", "2"], "every text has options of its own"),
+        (["--text-column", "body", "--set", "retrieval.method=phisical"], "physical"),
+        (["--text-column", "body", "--labels", "2"], "the options differ from text to text"),
         (["--text-column", "body", "--sample", "1"], "--sample"),
     ],
 )

@@ -62,5 +62,5 @@ def make_experiment(tasks: Path, **changes) -> Experiment:
 
 
 @pytest.fixture
-def world(experiment, lm, index) -> ExperimentContext:
+def context(experiment, lm, index) -> ExperimentContext:
     return ExperimentContext(experiment, lm=lm, index=index)

@@ -14,8 +14,9 @@ from zicl.lab.evaluate.plan import PlanCell
 from zicl.lab.evaluate.run import Runner, evaluate
 from zicl.lab.evaluate.store import ResultsFolder
 from zicl.lab.evaluate.verify import verify
+from zicl.lab.report.batch_calibration import calibrate_results
 from zicl.lab.report.collect import collect
-from zicl.lab.report.recalibrate import calibrate_results, resample_results
+from zicl.lab.report.label_shares import resample_results
 
 _PHYSICAL = {"method": "physical", "k": 4}
 _SYNONYMS = {"words": "synonyms"}
@@ -122,7 +123,7 @@ def test_impossible_methods_are_refused(method, message):
         ExperimentMethod(**method)
 
 
-def _world(tmp_path, lm, index, task, rows, **define):
+def _context(tmp_path, lm, index, task, rows, **define):
     (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "tasks.toml").write_text(task)
     experiment = Experiment(
@@ -136,9 +137,9 @@ def test_pairs(tmp_path, lm, index):
     rows = [{**row, "other": "It rained.", "label": ("yes", "no")[n % 2]} for n, row in enumerate(examples(6))]
     lines = '["Premise: {first} Then: {second}", "Follows: {label}"]'
     task = f'[T]\ntest = "test.jsonl"\nlabels = ["yes", "no"]\ntemplate = {lines}\npair_column = "other"\n'
-    world = _world(tmp_path, lm, index, task, rows, paired={"retrieval": _PHYSICAL})
-    evaluate(world, tmp_path / "r")
-    assert evaluate(world, tmp_path / "r").computed == 0
+    context = _context(tmp_path, lm, index, task, rows, paired={"retrieval": _PHYSICAL})
+    evaluate(context, tmp_path / "r")
+    assert evaluate(context, tmp_path / "r").computed == 0
     found = ResultsFolder.open(tmp_path / "r").table().to_pylist()
     assert len(found) == 2 * 2 * 6
     assert all(row["predicted"] in ("yes", "no") for row in found)
@@ -151,8 +152,8 @@ def test_options(tmp_path, lm, index, labelling):
         for n, row in enumerate(examples(6))
     ]
     task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
-    world = _world(tmp_path, lm, index, task, rows, chosen={"retrieval": _PHYSICAL, **labelling})
-    evaluate(world, tmp_path / "r")
+    context = _context(tmp_path, lm, index, task, rows, chosen={"retrieval": _PHYSICAL, **labelling})
+    evaluate(context, tmp_path / "r")
     found = ResultsFolder.open(tmp_path / "r").table().to_pylist()
     assert {row["predicted"] for row in found} <= {"1", "2", "3"}
     words = [word for row in found for word in row["demo_words"] + row["demo_labels"]]
@@ -176,24 +177,24 @@ def test_options(tmp_path, lm, index, labelling):
 def test_wrong_options_of_an_example_name_its_row(tmp_path, lm, index, row, message):
     task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
     with pytest.raises(TextError, match=message):
-        _world(tmp_path, lm, index, task, [{"id": "a", "text": "x", **row}])
+        _context(tmp_path, lm, index, task, [{"id": "a", "text": "x", **row}])
 
 
 def test_labels_of_options_may_be_named_otherwise(tmp_path, lm, index):
     task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
     task += 'values = { A = "1", B = "2", C = "3" }\n'
     rows = [{"id": "a", "text": "x", "label": "B", "choices": ["a", "b"]}]
-    assert _world(tmp_path, lm, index, task, rows).examples["T"][0].label == "2"
+    assert _context(tmp_path, lm, index, task, rows).examples["T"][0].label == "2"
     with pytest.raises(TextError, match="2 options, of which the label is number 3"):
-        _world(tmp_path, lm, index, task, [{**rows[0], "label": "C"}])
+        _context(tmp_path, lm, index, task, [{**rows[0], "label": "C"}])
 
 
 def test_most_controls_cannot_compare_options_of_each_examples_own(tmp_path, lm, index):
     task = '[T]\ntest = "test.jsonl"\nlabels = 3\ntemplate = "choice"\noptions_column = "choices"\n'
-    world = _world(tmp_path, lm, index, task, [{"id": "a", "text": "x", "label": "1", "choices": ["a", "b"]}])
-    world.methods["logistic"] = EXPERIMENT_METHODS["logistic"]
-    with pytest.raises(ConfigError, match="options of their own, which logistic cannot compare"):
-        world.check()
+    context = _context(tmp_path, lm, index, task, [{"id": "a", "text": "x", "label": "1", "choices": ["a", "b"]}])
+    context.methods["logistic"] = EXPERIMENT_METHODS["logistic"]
+    with pytest.raises(ConfigError, match="each example of T has its options, which logistic cannot compare"):
+        context.check()
 
 
 def test_the_cosine_to_options_is_that_to_each_examples_own(tmp_path, lm, index):
@@ -202,9 +203,9 @@ def test_the_cosine_to_options_is_that_to_each_examples_own(tmp_path, lm, index)
         {"id": "a", "text": "The soup was cold.", "label": "2", "choices": ["A pear fell.", "The soup was cold."]},
         {"id": "b", "text": "A pear fell.", "label": "1", "choices": ["A pear fell.", "The soup was cold.", "Snow."]},
     ]
-    world = _world(tmp_path, lm, index, task, rows)
-    world.methods["cosine-words"] = EXPERIMENT_METHODS["cosine-words"]
-    found = Runner(world).rows(PlanCell("T", "cosine-words", "task", "none", None), world.examples["T"])
+    context = _context(tmp_path, lm, index, task, rows)
+    context.methods["cosine-words"] = EXPERIMENT_METHODS["cosine-words"]
+    found = Runner(context).rows(PlanCell("T", "cosine-words", "task", "none", None), context.examples["T"])
     by_id = {row["example"]: row for row in found}
     assert [by_id["a"]["predicted"], by_id["b"]["predicted"]] == ["2", "1"]
     assert [len(by_id[name]["log_likelihoods"]) for name in "ab"] == [2, 3]
@@ -220,10 +221,10 @@ def test_the_cosine_to_options_is_that_to_each_examples_own(tmp_path, lm, index)
 )
 def test_wrong_pairs_and_options_are_named(tmp_path, lm, index, task, message):
     with pytest.raises(ValueError, match=message):
-        _world(tmp_path, lm, index, f'[T]\ntest = "test.jsonl"\n{task}\n', examples(2))
+        _context(tmp_path, lm, index, f'[T]\ntest = "test.jsonl"\n{task}\n', examples(2))
 
 
 def test_a_missing_column_is_named(tmp_path, lm, index):
     task = '[T]\ntest = "test.jsonl"\nlabels = ["terrible", "great"]\ntemplate = "pair"\npair_column = "other"\n'
     with pytest.raises(TextError, match="there is no column 'other'"):
-        _world(tmp_path, lm, index, task, examples(2))
+        _context(tmp_path, lm, index, task, examples(2))

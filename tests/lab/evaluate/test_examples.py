@@ -62,11 +62,11 @@ def test_columns_and_values_can_be_named(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"label": "fine"}, "row 2: the label 'fine' is none of the task's"),
+        ({"label": "fine"}, "row 2: the label 'fine' is not one of the task's"),
         ({"label": None}, "row 2: the label None"),
         ({"text": " "}, "row 2, column 'text', is empty"),
         ({"text": 5}, "row 2, column 'text', holds int"),
-        ({"id": "a"}, "row 2: the id 'a' stands there twice"),
+        ({"id": "a"}, "row 2: the id 'a' occurs twice"),
     ],
 )
 def test_bad_rows_are_named(tmp_path, change, message):
@@ -88,7 +88,7 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(TextError, match="expected an object"):
         read_examples(TASK, write(tmp_path / "x.jsonl", [[1]]))
     for split, said, hint in (("test", "test", "--data A=FILE"), ("train", "training", "--train A=FILE")):
-        with pytest.raises(TextError, match=f"says nowhere where its {said} examples are") as error:
+        with pytest.raises(TextError, match=f"the task A names no {said} examples") as error:
             read_examples(Task(name="A", labels=["x", "y"]), split=split)
         assert hint in error.value.hint
 

@@ -49,14 +49,14 @@ def test_a_method_of_ones_own(tmp_path):
         ("seedz = [1]", "did you mean 'seeds'?"),
         ('[define.x.retrieval]\nmetod = "nearest"', "define.x.retrieval.metod: there is no such key; did you"),
         ('[prompt]\nmax_token = 9', "its keys are: template, "),
-        ("examples = 0", "examples: Input should be greater than or equal to 1"),
+        ("examples = 0", "examples: it is too small, expected at least 1 (given: 0)"),
         ('methods = ["z-icl", "z-icl"]', "each once"),
         ('tasks = []', "name at least one"),
         ('inferences = ["sideways"]', "inferences.0"),
         ('[scoring]\ninference = "direct"', "scoring.inference is not set here"),
         ('[prompt]\ntemplate = "text"', "prompt.template is not set here"),
         ('[seeds]\ndirect = [1]', "no seeds for channel"),
-        ('[define.naive]\nkind = "prompt"', "zicl's own table has"),
+        ('[define.naive]\nkind = "prompt"', "the experiment defines naive, which zicl has already"),
         ('[define.x]\nlabels = "gold"', "gold labels need demos = 'train'"),
         ('[define.x]\ndemos = "train"', "training examples have no neighbours"),
         ("tasks = [", "is not TOML"),
@@ -100,10 +100,10 @@ def test_options_go_over_the_file(tmp_path):
     assert experiment.data == {"CR": str(tmp_path / "cr.csv"), "MR": "mr.csv"}
 
 
-def test_the_shards_of_a_plan_are_all_of_it_and_nothing_twice(world):
+def test_the_shards_of_a_plan_are_all_of_it_and_nothing_twice(context):
     from zicl.lab.evaluate.plan import RunShard
 
-    whole = list(batches(world.experiment, world.examples))
-    parts = [list(batches(world.experiment, world.examples, RunShard(i, 3))) for i in (1, 2, 3)]
+    whole = list(batches(context.experiment, context.examples))
+    parts = [list(batches(context.experiment, context.examples, RunShard(i, 3))) for i in (1, 2, 3)]
     assert sorted(b.name for part in parts for b in part) == sorted(b.name for b in whole)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1

@@ -14,7 +14,7 @@ from zicl.exceptions import ConfigError, PromptError
 from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.estimate import estimate, forward_tokens
 from zicl.lab.evaluate.manifest import manifest
-from zicl.lab.evaluate.methods import EXPERIMENT_METHODS, ExperimentMethod, stored_method
+from zicl.lab.evaluate.methods import EXPERIMENT_METHODS, ExperimentMethod
 from zicl.lab.evaluate.plan import PlanCell
 from zicl.lab.evaluate.run import Runner, evaluate
 from zicl.lab.evaluate.store import ResultsFolder, check_same
@@ -31,21 +31,19 @@ NEAREST = {"retrieval": {"method": "nearest"}}
 def rows(tasks, lm, index, folder, define, **changes):
     """All rows of methods defined here, by method."""
     settings = {"methods": list(define), "define": define, "inferences": ["channel"], **changes}
-    world = ExperimentContext(make_experiment(tasks, **settings), lm=lm, index=index)
-    evaluate(world, folder)
+    context = ExperimentContext(make_experiment(tasks, **settings), lm=lm, index=index)
+    evaluate(context, folder)
     found = {name: [] for name in define}
     for row in rows_of(folder):
         found[row["method"]].append(row)
-    return world, found
+    return context, found
 
 
-def test_a_setting_that_a_stored_method_lacks_has_its_default(world):
-    stored = manifest(world)["cells"]["Days/z-icl/task/channel/13"]["method"]
-    older = {name: value for name, value in stored.items() if name not in ("corpus_share", "silenced")}
-    older["retrieval"] = {name: value for name, value in stored["retrieval"].items() if name != "order"}
-    assert stored_method(older) == stored_method(stored) == stored
-    assert stored_method({**older, "corpus_share": 0.5}) != stored_method(stored)
-    assert stored_method({"later": "unknown", **older}) != stored_method(stored)
+def test_a_manifest_has_every_setting_of_a_method(context):
+    stored = json.loads(json.dumps(manifest(context)))["cells"]["Days/z-icl/task/channel/13"]["method"]
+    assert set(stored) == {*ExperimentMethod.model_fields, "labelled", "control"}
+    assert stored["corpus_share"] == 1
+    assert stored["retrieval"]["order"] == "nearest-last"
 
 
 def test_what_is_set_is_written_down_and_read_again():
@@ -56,7 +54,7 @@ def test_what_is_set_is_written_down_and_read_again():
 
 
 @pytest.mark.parametrize("before", [{}, {"order": "nearest-first"}])
-def test_another_option_of_a_cell_is_refused_also_against_rows_that_know_none(tasks, lm, index, before):
+def test_another_option_of_a_cell_is_refused(tasks, lm, index, before):
     def made(options):
         define = {"far": {"retrieval": {"method": "nearest", **options}}}
         return manifest(ExperimentContext(make_experiment(tasks, methods=["far"], define=define), lm=lm, index=index))
@@ -111,7 +109,7 @@ def test_the_farthest_are_dropped_in_every_order(tasks, lm, index, tmp_path):
 @pytest.mark.parametrize("correct", [True, False])
 def test_the_input_stands_among_its_own_demonstrations(tasks, lm, index, tmp_path, correct):
     define = {"plain": ICL, "same": {**ICL, "identical": "correct" if correct else "incorrect"}}
-    world, found = rows(tasks, lm, index, tmp_path / "r", define)
+    context, found = rows(tasks, lm, index, tmp_path / "r", define)
     places = set()
     for plain, row in zip(found["plain"], found["same"], strict=True):
         assert plain["identical"] is None
@@ -122,14 +120,14 @@ def test_the_input_stands_among_its_own_demonstrations(tasks, lm, index, tmp_pat
         others = [[name for n, name in enumerate(each["demos"]) if n != place] for each in (plain, row)]
         assert others[0] == others[1]
     assert len(places) > 1
-    assert all(item.agrees for item in verify(world, ResultsFolder.open(tmp_path / "r"), sample=20))
+    assert all(item.agrees for item in verify(context, ResultsFolder.open(tmp_path / "r"), sample=20))
 
 
 def test_the_prompt_shows_the_input_twice_and_its_label(tasks, lm, index):
     define = {"same": {**ICL, "identical": "incorrect"}}
-    world = ExperimentContext(make_experiment(tasks, methods=["same"], define=define), lm=lm, index=index)
-    examples = world.examples["Days"]
-    (prompts,) = Runner(world).prompts(PlanCell("Days", "same", "task", "channel", 100), examples)
+    context = ExperimentContext(make_experiment(tasks, methods=["same"], define=define), lm=lm, index=index)
+    examples = context.examples["Days"]
+    (prompts,) = Runner(context).prompts(PlanCell("Days", "same", "task", "channel", 100), examples)
     for example, prompt in zip(examples, prompts, strict=True):
         other = "great" if example.label == "terrible" else "terrible"
         assert prompt.text(0).count(example.text) == 2
@@ -156,16 +154,17 @@ def test_a_prompt_without_room_for_the_input_is_an_error(tasks, lm, index):
 
 def test_inputs_alone_have_no_labels_and_need_no_seed(tasks, lm, index, tmp_path):
     define = {"inputs": {"retrieval": {"method": "physical"}, "labelling": {"words": "none"}}}
-    world, found = rows(tasks, lm, index, tmp_path / "r", define)
+    context, found = rows(tasks, lm, index, tmp_path / "r", define)
     assert len(found["inputs"]) == 10
     for row in found["inputs"]:
         assert row["seed"] is None
         assert row["demo_words"] == row["demo_labels"] == [""] * 4
-    (prompts,) = Runner(world).prompts(PlanCell("Days", "inputs", "task", "channel", None), world.examples["Days"][:1])
+    cell = PlanCell("Days", "inputs", "task", "channel", None)
+    (prompts,) = Runner(context).prompts(cell, context.examples["Days"][:1])
     assert prompts[0].kept == 4
     assert prompts[0].prefix.text.count("Review: ") == 4
     assert "Sentiment" not in prompts[0].prefix.text
-    assert estimate(Runner(world), set()).examples == {"Days/inputs/task/channel/-": 10}
+    assert estimate(Runner(context), set()).examples == {"Days/inputs/task/channel/-": 10}
 
 
 def test_labels_have_a_seed_of_their_own(tasks, lm, index, tmp_path):
@@ -256,27 +255,27 @@ def test_training_examples_with_the_same_text_count_once(tmp_path, index):
     rows = (tmp_path / "train.jsonl").read_text().splitlines()
     again = [json.dumps({**json.loads(row), "id": f"again {number}"}) for number, row in enumerate(rows)]
     (tmp_path / "train.jsonl").write_text("\n".join([*rows, *again]))
-    with pytest.raises(ConfigError, match="8 training examples, 4 of them with texts of their own, and k = 5"):
+    with pytest.raises(ConfigError, match="8 training examples, 4 of them with different texts, and k = 5"):
         ExperimentContext(make_experiment(tasks, methods=["icl-gold"], k=5), index=index)
 
 
 def test_a_dry_run_of_controls_loads_no_model(tasks, index, monkeypatch):
     monkeypatch.setattr("zicl.lm.load.load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
-    world = ExperimentContext(make_experiment(tasks, methods=["majority", "cosine-words"]), index=index)
-    assert estimate(Runner(world), set()).seconds == 0
+    context = ExperimentContext(make_experiment(tasks, methods=["majority", "cosine-words"]), index=index)
+    assert estimate(Runner(context), set()).seconds == 0
 
 
-def test_a_model_that_reads_no_trees_is_fed_every_label_whole(world, monkeypatch):
+def test_a_model_that_reads_no_trees_is_fed_every_label_whole(context, monkeypatch):
     cell = PlanCell("Days", "icl-gold", "task", "channel", 100)
-    (prompts,) = Runner(world).prompts(cell, world.examples["Days"])
+    (prompts,) = Runner(context).prompts(cell, context.examples["Days"])
     each = sum(len(prompt.tokens(branch)) for prompt in prompts for branch in range(2)) / len(prompts)
     assert forward_tokens(prompts, 50, trees=False) == pytest.approx(50 * each, abs=1)
     assert forward_tokens(prompts, 50) < forward_tokens(prompts, 50, trees=False) / 4
 
 
-def test_devices_of_one_kind_are_alike(world):
+def test_devices_of_one_kind_are_alike(context):
     def made(device):
-        found = manifest(world)
+        found = manifest(context)
         return {**found, "fingerprint": {**found["fingerprint"], "device": device}}
 
     check_same(made("cuda:0"), made("cuda:1"), "r")

@@ -8,7 +8,7 @@ from tests.conftest import tiny_lm
 from tests.lab.evaluate.conftest import make_experiment
 from tests.lab.evaluate.test_run import rows_of
 from zicl.lab.evaluate.context import ExperimentContext
-from zicl.lab.evaluate.plan import RunShard, batches, by_prompts
+from zicl.lab.evaluate.plan import RunShard, batches, group_by_prompts
 from zicl.lab.evaluate.run import evaluate
 from zicl.lm.heads import head_layout
 
@@ -39,17 +39,17 @@ def test_rows_are_those_of_each_method_run_by_itself(tasks, index, tmp_path):
 
 
 def test_a_shard_at_a_time_gives_the_same_rows(tasks, index, tmp_path):
-    world = made(tasks, index, list(DEFINED))
-    evaluate(world, tmp_path / "whole")
-    evaluate(world, tmp_path / "parts", shard=RunShard(2, 3))
-    evaluate(world, tmp_path / "parts")
+    context = made(tasks, index, list(DEFINED))
+    evaluate(context, tmp_path / "whole")
+    evaluate(context, tmp_path / "parts", shard=RunShard(2, 3))
+    evaluate(context, tmp_path / "parts")
     assert rows_of(tmp_path / "parts") == rows_of(tmp_path / "whole")
 
 
 def test_batches_that_differ_in_heads_alone_follow_each_other(tasks, index):
-    world = made(tasks, index, list(DEFINED), seeds=[100])
-    todo = list(batches(world.experiment, world.examples))
-    order = by_prompts(todo, world.methods)
+    context = made(tasks, index, list(DEFINED), seeds=[100])
+    todo = list(batches(context.experiment, context.examples))
+    order = group_by_prompts(todo, context.methods)
     assert sorted(batch.name for batch in order) == sorted(batch.name for batch in todo)
     told = [(batch.number, batch.cell.inference, batch.cell.method) for batch in order]
     assert told[:6] == [
@@ -63,18 +63,18 @@ def test_batches_that_differ_in_heads_alone_follow_each_other(tasks, index):
 
 
 def test_without_silenced_heads_the_order_is_the_plans(tasks, index):
-    world = made(tasks, index, ["near", "far"])
-    todo = list(batches(world.experiment, world.examples))
-    assert by_prompts(todo, world.methods) == todo
+    context = made(tasks, index, ["near", "far"])
+    todo = list(batches(context.experiment, context.examples))
+    assert group_by_prompts(todo, context.methods) == todo
 
 
 @pytest.mark.parametrize(("names", "lowest"), [(["near", "near-silent-1"], 2), (list(DEFINED), 1)])
 def test_layers_below_all_silenced_heads_run_once(tasks, index, tmp_path, names, lowest):
-    world = made(tasks, index, names, seeds=[100])
-    runs = [0] * head_layout(world.lm).layers
-    for number, projection in enumerate(head_layout(world.lm).projections):
+    context = made(tasks, index, names, seeds=[100])
+    runs = [0] * head_layout(context.lm).layers
+    for number, projection in enumerate(head_layout(context.lm).projections):
         projection.register_forward_hook(lambda *_, own=number: runs.__setitem__(own, runs[own] + 1))
-    evaluate(world, tmp_path / "r")
+    evaluate(context, tmp_path / "r")
     groups = len({name.partition("-")[0] for name in names})
     assert runs[0] > 0
     assert [run * len(names) for run in runs[:lowest]] == [run * groups for run in runs[lowest:][:1]] * lowest
@@ -92,15 +92,15 @@ def test_synonyms_are_found_once_a_task_and_by_the_whole_model(tasks, index, tmp
     words = {**NEAREST, "labelling": {"words": "synonyms"}}
     define = {"near": words, "near-silent": {**words, "silenced": [[0, 0], [1, 1]]}}
     experiment = make_experiment(tasks, methods=list(define), define=define, inferences=["channel"])
-    world, asked = ExperimentContext(experiment, lm=tiny_lm(), index=index), []
+    context, asked = ExperimentContext(experiment, lm=tiny_lm(), index=index), []
 
     def found(labels, **_):
         if not all(label.synonyms for label in labels):
-            asked.append(any(projection._forward_pre_hooks for projection in head_layout(world.lm).projections))
+            asked.append(any(projection._forward_pre_hooks for projection in head_layout(context.lm).projections))
         return labels.with_synonyms({"terrible": ["bad"], "great": ["good"]})
 
     monkeypatch.setattr("zicl.score.factory.complete_synonyms", found)
-    evaluate(world, tmp_path / "r")
+    evaluate(context, tmp_path / "r")
     assert asked == [False]
     hashes = {name: [r["prompt_hash"] for r in rows_of(tmp_path / "r") if r["method"] == name] for name in define}
     assert hashes["near"] == hashes["near-silent"]

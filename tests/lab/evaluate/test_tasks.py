@@ -100,7 +100,7 @@ def test_unknown_tasks_are_offered_the_nearest():
         ("", "names no task"),
         ("[A", "is not TOML"),
         ("A = 1", "task A: expected a table"),
-        ("[A]\ntitle = 'x'", "task A: labels: Field required"),
+        ("[A]\ntitle = 'x'", "task A: labels: it is missing"),
         ("[A]\nlabels = ['x']", "task A: labels: 1 label given"),
         ("[A]\nlabels = 3.5", "task A: labels: expected names"),
         ("[A]\nlabels = ['x', {name = 'y', word = 'z'}]", "task A: labels: label 2: unknown keys word"),

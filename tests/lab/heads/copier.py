@@ -1,13 +1,13 @@
-"""A copier planted by hand: a GPT-2 of two layers that answers with the label of the identical demonstration.
+"""A hand-built copier: a GPT-2 of two layers that answers with the label of the identical demonstration.
 
-What stands where in a hidden state, always one 1 in each part, so that a layer norm can be undone exactly:
+The layout of a hidden state, always with one 1 in each part, so that a layer norm can be undone exactly:
 
     token | position | the input before it | what to answer
 
-Layer 0, head 1: every token looks back to the last input, and takes down which one it was.
-Layer 1, head 2: the token before the answer looks at the labels whose input is its own, and answers them.
-Layer 1, head 0: looks at the last label, whatever its input, and says nothing; the other heads look about at random.
-Without a copy the answer is always the first label: a bias of the last block says so.
+Layer 0, head 1: every token attends to the last input before it, and stores which one it was.
+Layer 1, head 2: the token before the answer attends to labels with the same input, and copies them as the answer.
+Layer 1, head 0: attends to the last label, whatever its input, and writes nothing. Other heads attend at random.
+Without a copy, the answer is always the first label: a bias of the last block.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from zicl.lm.hf import HFLanguageModel
 INPUTS = ("pear", "plum", "fig", "lime", "kiwi", "date", "sloe", "quince", "medlar", "apple", "peach", "grape")
 LABELS = ("sweet", "sour")
 COPIER, READER, LAST_LABEL = Head(1, 2), Head(0, 1), Head(1, 0)
-# The last three are words that a tokenizer and a prompt are tried with.
+# The last three are needed where a tokenizer and a prompt are checked.
 _VOCABULARY = (*INPUTS, *LABELS, "\n", "\n\n\n", "a", "x", "?")
 _POSITIONS, _HEADS, _SIZE = 64, 4, 25
 _HIDDEN = _HEADS * _SIZE
@@ -29,7 +29,7 @@ _ANSWER = _BEFORE + len(INPUTS)
 
 
 def copier() -> HFLanguageModel:
-    """The model, with a tokenizer to which every line is a word."""
+    """Return the model, with a tokenizer for which every line is one word."""
     return HFLanguageModel(_model(), _tokenizer(), name="copier", identity="copier")
 
 
@@ -58,34 +58,34 @@ def _model():
     body.wte.weight.data[tokens, tokens] = 1
     body.wpe.weight.data[positions, _POSITION + positions] = 1
     first, second = body.h
-    _undone(first.ln_1, ones=2)
-    _undone(second.ln_1, ones=3)
+    _make_identity(first.ln_1, ones=2)
+    _make_identity(second.ln_1, ones=3)
     body.ln_f.weight.data[:] = 1
-    _look_about(first.attn, second.attn)
-    _read_the_last_input(_Weights(first.attn, READER))
-    _look_at_the_last_label(_Weights(second.attn, LAST_LABEL))
+    _attend_at_random(first.attn, second.attn)
+    _attend_to_the_last_input(_Weights(first.attn, READER))
+    _attend_to_the_last_label(_Weights(second.attn, LAST_LABEL))
     _copy(_Weights(second.attn, COPIER))
     second.mlp.c_proj.bias.data[_ANSWER] = 0.5
     model.lm_head.weight.data[_LABEL_IDS, [_ANSWER, _ANSWER + 1]] = 1
     return model
 
 
-def _undone(norm, ones):
-    """A norm that gives back what it is given, if that is so many ones among zeros."""
-    given = np.zeros(_HIDDEN)
-    given[:ones] = 1
-    norm.weight.data[:] = float(np.sqrt(given.var() + norm.eps))
-    norm.bias.data[:] = float(given.mean())
+def _make_identity(norm, ones):
+    """Make a layer norm the identity for states with this number of ones among zeros."""
+    state = np.zeros(_HIDDEN)
+    state[:ones] = 1
+    norm.weight.data[:] = float(np.sqrt(state.var() + norm.eps))
+    norm.bias.data[:] = float(state.mean())
 
 
 class _Weights:
-    """The weights of one head: what makes its queries, keys and values, and what it writes."""
+    """The weights of one head: queries, keys, values and output."""
 
     def __init__(self, attention, head):
         self.query, self.key, self.value = (
             attention.c_attn.weight.data[:, part * _HIDDEN + head.head * _SIZE :][:, :_SIZE] for part in range(3)
         )
-        # The query of every token alike; its scale undoes the root by which attention divides.
+        # A bias gives every token the same query; the scale undoes the division by the square root in attention.
         self.query_bias = attention.c_attn.bias.data[head.head * _SIZE :][:_SIZE]
         self.output = attention.c_proj.weight.data[head.head * _SIZE :][:_SIZE]
         for part in (self.query, self.key, self.value, self.query_bias, self.output):
@@ -93,7 +93,7 @@ class _Weights:
         self.scale = _SIZE**0.5
 
 
-def _read_the_last_input(head):
+def _attend_to_the_last_input(head):
     head.query_bias[0] = head.scale
     head.key[: len(INPUTS), 0] = 2000
     head.key[_POSITION : _POSITION + _POSITIONS, 0] = 10 * torch.arange(_POSITIONS)
@@ -102,7 +102,7 @@ def _read_the_last_input(head):
         head.output[number, _BEFORE + number] = 1
 
 
-def _look_at_the_last_label(head):
+def _attend_to_the_last_label(head):
     head.query_bias[0] = head.scale
     head.key[_LABEL_IDS, 0] = 2000
     head.key[_POSITION : _POSITION + _POSITIONS, 0] = 10 * torch.arange(_POSITIONS)
@@ -119,8 +119,8 @@ def _copy(head):
         head.output[number, _ANSWER + number] = 2
 
 
-def _look_about(*attentions):
-    """Queries and keys of no meaning; nothing is written."""
+def _attend_at_random(*attentions):
+    """Set random queries and keys; these heads write nothing."""
     draw = torch.Generator().manual_seed(3)
     for attention in attentions:
         queries_and_keys = attention.c_attn.weight.data[:, : 2 * _HIDDEN]

@@ -1,4 +1,4 @@
-"""The planted copier: it copies, the finder finds the head that does, and without that head it does not copy."""
+"""The hand-built copier: it copies, its copying head is found, and without that head it does not copy."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,8 @@ from tests.lab.heads.copier import COPIER, INPUTS, LABELS, LAST_LABEL, READER, c
 from zicl.config import Scoring
 from zicl.lab.evaluate.examples import Example
 from zicl.lab.evaluate.training import TrainingIndex
-from zicl.lab.heads.find import balanced_pipeline, find_heads, mark_labels, random_like
+from zicl.lab.heads.find import balanced_pipeline, find_heads, mark_labels
+from zicl.lab.heads.scores import random_like
 from zicl.lm.heads import silence_heads
 from zicl.prompt.builder import LabelledText, PromptBuilder
 from zicl.prompt.labelers import GoldLabels, original_words
@@ -30,7 +31,7 @@ def builder(lm):
 
 @pytest.fixture(scope="module")
 def pipeline(lm, builder):
-    """Nearest demonstrations among labelled examples, of which each is its own nearest."""
+    """Nearest labelled examples as demonstrations; the nearest of each input is the input itself."""
     draw = np.random.default_rng(1)
     answers = [LABELS[int(n)] for n in draw.permutation([0, 1] * 6)]
     examples = [Example(word, word, label) for word, label in zip(INPUTS, answers, strict=True)]
@@ -49,8 +50,8 @@ def pipeline(lm, builder):
 
 
 def answers(lm, builder):
-    """For every input the answers with it as a demonstration at some place, under each label."""
-    asked, draw = [], np.random.default_rng(2)
+    """Return the answers for every input, with it as one of the demonstrations, under each label in turn."""
+    prompts, draw = [], np.random.default_rng(2)
     for word in INPUTS:
         others = [str(other) for other in draw.permutation([w for w in INPUTS if w != word])[:7]]
         place = int(draw.integers(8))
@@ -58,12 +59,12 @@ def answers(lm, builder):
         for label in LABELS:
             shown = [LabelledText(*each) for each in zip(others, around, strict=True)]
             shown.insert(place, LabelledText(word, label))
-            asked.append(builder.build(word, shown, LABELS))
-    return [LABELS[int(np.argmax([row.sum() for row in scores]))] for scores in lm.score(asked)]
+            prompts.append(builder.build(word, shown, LABELS))
+    return [LABELS[int(np.argmax([row.sum() for row in scores]))] for scores in lm.score(prompts)]
 
 
 def test_the_model_is_scored_as_trees_and_copies_the_identical_demonstration(lm, builder):
-    assert lm.reads_trees
+    assert lm.supports_trees
     assert answers(lm, builder) == list(LABELS) * len(INPUTS)
 
 
@@ -78,7 +79,7 @@ def test_the_finder_ranks_the_copying_head_first(lm, pipeline):
     assert others.max() < 0.5
 
 
-def test_without_the_copying_head_the_shown_label_plays_no_part(lm, builder):
+def test_without_the_copying_head_the_shown_label_does_not_matter(lm, builder):
     with silence_heads(lm, [COPIER]):
         assert answers(lm, builder) == [LABELS[0]] * (2 * len(INPUTS))
     assert answers(lm, builder) == list(LABELS) * len(INPUTS)
@@ -92,7 +93,7 @@ def test_without_other_heads_it_still_copies(lm, builder):
         assert answers(lm, builder) == list(LABELS) * len(INPUTS)
 
 
-def test_the_copying_head_is_blind_without_the_head_that_reads_inputs(lm, builder, pipeline):
+def test_the_copying_head_needs_the_head_that_reads_inputs(lm, builder, pipeline):
     with silence_heads(lm, [READER]):
         assert answers(lm, builder) != list(LABELS) * len(INPUTS)
         examples = pipeline.index.examples

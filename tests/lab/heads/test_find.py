@@ -1,6 +1,5 @@
-"""Scores of heads: their mean over prompts, their file, and the random heads they are compared with."""
+"""Finding heads: labels marked in prompts, balanced demonstrations, and scores averaged over prompts."""
 
-import json
 from collections import Counter
 
 import numpy as np
@@ -8,14 +7,125 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zicl.exceptions import ConfigError, ModelError, StorageError
-from zicl.lab.heads.find import MarkedPrompt, find_heads, random_like
-from zicl.lab.heads.scores import HeadScores
+from tests.conftest import BagEncoder, byte_tokenizer
+from zicl.corpus.store import Sentence
+from zicl.exceptions import ConfigError, LabelError, PromptError, RetrievalError
+from zicl.lab.evaluate.examples import Example
+from zicl.lab.evaluate.training import TrainingIndex
+from zicl.lab.heads.find import MarkedPrompt, NearestPerLabel, find_heads, first_token_after, mark_labels
 from zicl.lm.heads import Head, last_token_attention
+from zicl.lm.tokenizer import PlainTokenizer
+from zicl.prompt.builder import LabelledText, PromptBuilder, TokenLimits
+from zicl.prompt.labels import Labels
+from zicl.prompt.template import Template, get_template
+from zicl.retrieve.strategies.base import Query
+from zicl.retrieve.strategies.nearest import Nearest
+from zicl.score.results import Demonstration, PreparedInput
+
+TINY = PlainTokenizer(byte_tokenizer(), "tiny")
+LABELS = Labels.of(["great", "terrible", "so-so"])
+TEMPLATES = [
+    get_template("review"),
+    get_template("none"),
+    Template("{input}", "({label})"),
+    Template("I: {input}", "\u00e9 \u2192{label} \u2190", "\n\n", "\n"),
+]
 
 
-def some_scores(rows, **more):
-    return HeadScores(model="m", identity="i", task="t", prompts=3, scores=rows, **more)
+def prepared(builder, text, shown):
+    demos = [LabelledText(sentence, LABELS[label].words) for sentence, label in shown]
+    prompt = builder.build(text, demos, LABELS.words)
+    rows = [
+        Demonstration(Sentence(n, d.text, n, 0, "d", "s"), None, None, label, d.words, kept=n >= prompt.dropped)
+        for n, (d, (_, label)) in enumerate(zip(demos, shown, strict=True))
+    ]
+    return PreparedInput(text, tuple(rows), prompt, LABELS, builder.inference)
+
+
+sentences = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=80).map(str.strip).filter(bool)
+tricky = st.sampled_from(["great", "\ngreat\n\n\n", "Sentiment: great", "(terrible)"]).map(str.strip)
+
+
+@given(
+    text=sentences | tricky,
+    shown=st.lists(st.tuples(sentences | tricky, st.sampled_from(LABELS.names)), min_size=1, max_size=8),
+    template=st.sampled_from(TEMPLATES),
+    per_demo=st.integers(50, 90),
+    all_demos=st.integers(100, 400),
+    bos=st.booleans(),
+    answer=st.sampled_from(LABELS.names),
+)
+def test_each_key_is_the_position_of_a_label(text, shown, template, per_demo, all_demos, bos, answer):
+    builder = PromptBuilder(TINY, template, "direct", TokenLimits(per_demo, all_demos, 30), bos=bos)
+    ready = prepared(builder, text, shown)
+    marked = mark_labels(ready, builder, answer)
+    kept = [demo for demo in ready.demos if demo.kept]
+    assert marked.shown == tuple(demo.label for demo in kept)
+    assert list(marked.keys) == sorted(set(marked.keys))
+    tokens = marked.tokens[1:] if bos else marked.tokens
+    field = template.label.partition("{label}")[0].rstrip()
+    for key, demo in zip(marked.keys, kept, strict=True):
+        before, after = TINY.decode(tokens[: key - bos]), TINY.decode(tokens[key - bos :])
+        # The token may begin with the space before the label, but not later than the label.
+        assert after.removeprefix(" ").startswith(demo.words)
+        assert before.rstrip(" ").endswith(template.joint + field)
+        assert before + after == TINY.decode(tokens)
+    # The answer follows the last token.
+    full = ready.prompt.tokens(LABELS.names.index(answer))
+    assert full[: len(marked.tokens)] == marked.tokens
+    assert TINY.decode(full[len(marked.tokens) :]).removeprefix(" ").startswith(LABELS[answer].words)
+
+
+def test_the_first_token_may_contain_the_space_before_the_label():
+    class Letters:
+        def decode(self, tokens):
+            return "".join(tokens)
+
+    assert first_token_after(Letters(), ["\n", "Sentiment", ":", " great"], "\nSentiment: ") == 3
+    assert first_token_after(Letters(), ["\n", "Sentiment", ": ", "gr", "eat"], "\nSentiment: ") == 3
+    assert first_token_after(Letters(), ["\ngre", "at"], "\n") == 0
+    with pytest.raises(PromptError, match="ends with"):
+        first_token_after(Letters(), ["\n"], "\n")
+
+
+def test_weights_of_two_classes():
+    marked = MarkedPrompt((1, 2, 3, 4), (0, 1, 2), ("a", "b", "a"), "a", 2)
+    assert marked.weights.tolist() == [1, -1, 1]
+
+
+def test_prompts_without_an_answer_to_find():
+    direct, channel = (PromptBuilder(TINY, get_template("review"), kind) for kind in ("direct", "channel"))
+    shown = [("A lamp.", "great")]
+    with pytest.raises(ConfigError, match="direct prompts"):
+        mark_labels(prepared(channel, "In.", shown), channel, "great")
+    with pytest.raises(LabelError, match="no label 'good'"):
+        mark_labels(prepared(direct, "In.", shown), direct, "good")
+    with pytest.raises(PromptError, match="shows no label"):
+        mark_labels(prepared(direct, "In.", []), direct, "great")
+
+
+def training(labels):
+    encoder = BagEncoder()
+    examples = [Example(str(n), f"soup number {n} of {label}", label) for n, label in enumerate(labels)]
+    return TrainingIndex("Soup", examples, encoder, lambda text: encoder.encode([text])[0])
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=20), st.integers(1, 3))
+def test_demonstrations_are_the_nearest_of_each_label(more, each):
+    labels = ["a", "b", "c"] * each + more
+    index, query = training(labels), Query("soup of a")
+    found = NearestPerLabel(tuple(labels)).retrieve(index, query, 3 * each)
+    assert Counter(labels[item.row] for item in found) == {"a": each, "b": each, "c": each}
+    assert [item.similarity for item in found] == sorted((item.similarity for item in found), reverse=True)
+    every = Nearest().retrieve(index, query, len(labels))
+    for label in "abc":
+        first = [item.row for item in every if labels[item.row] == label][:each]
+        assert [item.row for item in found if labels[item.row] == label] == first
+
+
+def test_too_few_examples_of_a_label():
+    with pytest.raises(RetrievalError, match="of 'b' there are 1 examples"):
+        NearestPerLabel(("a", "a", "a", "b")).retrieve(training(["a", "a", "a", "b"]), Query("soup"), 4)
 
 
 @pytest.fixture
@@ -27,7 +137,7 @@ def prompts():
     ]
 
 
-def test_the_score_is_the_mean_over_prompts_of_attention_for_less_attention_against(lm, prompts):
+def test_the_score_is_attention_to_the_answer_minus_attention_to_others_averaged_over_prompts(lm, prompts):
     seen = []
     found = find_heads(lm, prompts, task="toy", progress=seen.append)
     assert seen == [1, 1, 1]
@@ -46,107 +156,6 @@ def test_the_score_is_the_mean_over_prompts_of_attention_for_less_attention_agai
     assert np.abs(find_heads(lm, prompts[::-1]).values - found.values).max() < 1e-12
 
 
-def test_no_prompts(lm):
+def test_without_prompts(lm):
     with pytest.raises(ConfigError, match="no prompts"):
         find_heads(lm, [])
-
-
-def test_the_top_heads_and_ties():
-    scores = some_scores([[0.1, 0.5], [0.5, -1], [0.7, 0.1]])
-    assert scores.top(4) == (Head(2, 0), Head(0, 1), Head(1, 0), Head(0, 0))
-    assert scores.top(0) == ()
-    assert scores.values.shape == (3, 2)
-    with pytest.raises(ConfigError, match="7 heads were asked for"):
-        scores.top(7)
-
-
-rows = st.integers(1, 4).flatmap(
-    lambda heads: st.lists(
-        st.lists(st.floats(-1, 1), min_size=heads, max_size=heads).map(tuple), min_size=1, max_size=5
-    )
-)
-
-
-@given(rows)
-def test_top_is_sorted_and_whole(given_):
-    scores = some_scores(given_)
-    order = scores.top(scores.values.size)
-    assert len(set(order)) == scores.values.size
-    values = [scores[head] for head in order]
-    assert values == sorted(values, reverse=True)
-
-
-@given(given_=rows)
-def test_a_file_gives_back_every_digit(given_, tmp_path_factory):
-    path = tmp_path_factory.mktemp("scores") / "heads.json"
-    scores = some_scores(given_)
-    scores.write(path)
-    assert HeadScores.read(path) == scores
-
-
-def test_scores_belong_to_one_model(lm):
-    own = some_scores([[0.0]]).model_copy(update={"identity": lm.identity})
-    own.check(lm)
-    with pytest.raises(ModelError, match="the heads of m, not of tiny-llama"):
-        some_scores([[0.0]]).check(lm)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"scores": [[0.0, 1.0], [0.0]]}, "as many heads"),
-        ({"scores": [[float("nan")]]}, "finite"),
-        ({"scores": []}, "at least 1"),
-        ({"more": 1}, "more: Extra"),
-        ({"identity": None}, "identity"),
-    ],
-)
-def test_a_file_that_is_something_else(tmp_path, change, message):
-    path = tmp_path / "heads.json"
-    path.write_text(json.dumps({**some_scores([[0.0]]).model_dump(), **change}))
-    with pytest.raises(StorageError, match=message):
-        HeadScores.read(path)
-    with pytest.raises(StorageError, match="no file"):
-        HeadScores.read(tmp_path / "none.json")
-
-
-@st.composite
-def found_heads(draw):
-    layers, heads = draw(st.integers(1, 6)), draw(st.integers(2, 6))
-    every = st.builds(Head, st.integers(0, layers - 1), st.integers(0, heads - 1))
-    return draw(st.lists(every, unique=True, max_size=layers * heads // 2)), (layers, heads)
-
-
-@given(found_heads(), st.integers(0, 4), st.integers(0, 99))
-def test_random_heads_are_others_of_the_same_layers(drawn, draws, seed):
-    found, shape = drawn
-    made = random_like(found, shape, draws=draws, seed=seed)
-    assert len(made) == draws
-    assert made == random_like(found, shape, draws=draws, seed=seed)
-    # A further draw leaves the first ones as they are.
-    assert random_like(found, shape, draws=draws + 1, seed=seed)[:draws] == made
-    per_layer = Counter(head.layer for head in found)
-    for heads in made:
-        assert len(set(heads)) == len(heads) == len(found)
-        assert not set(heads) & set(found)
-        assert all(0 <= head.layer < shape[0] and 0 <= head.head < shape[1] for head in heads)
-        if all(2 * count <= shape[1] for count in per_layer.values()):
-            assert Counter(head.layer for head in heads) == per_layer
-
-
-def test_random_heads_differ_from_draw_to_draw_and_fall_on_all():
-    draws = random_like([Head(1, 0)], (3, 5), draws=60)
-    assert {heads[0] for heads in draws} == {Head(1, number) for number in (1, 2, 3, 4)}
-
-
-def test_a_layer_that_is_full_is_replaced_by_the_nearest():
-    found = [Head(2, 0), Head(2, 1), Head(2, 2)]
-    for heads in random_like(found, (4, 3), draws=5):
-        assert [head.layer for head in heads] == [1, 1, 1]
-
-
-def test_random_heads_that_cannot_be_drawn():
-    with pytest.raises(ConfigError, match="too few others"):
-        random_like([Head(0, 0), Head(0, 1)], (1, 3), draws=1)
-    with pytest.raises(ConfigError, match=r"no head 1\.0"):
-        random_like([Head(1, 0)], (1, 3), draws=1)

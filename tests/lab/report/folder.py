@@ -1,4 +1,4 @@
-"""A results folder written in code: a few methods on two or three made-up tasks."""
+"""Write results folders for tests: a few methods on two or three made-up tasks."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,10 @@ from zicl.lab.evaluate.store import SCHEMA
 LABELS = {"CR": ["bad", "good"], "SST2": ["bad", "good"], "AGNews": ["world", "sports", "business"]}
 COVERED = {"CR": True, "SST2": False, "AGNews": None}
 SEEDED = {"z-icl", "icl-gold", "random-inputs"}
+# How often each method is correct.
+CHANCES = {
+    "majority": 0.5, "no-demos": 0.55, "z-icl": 0.8, "icl-gold": 0.95, "cosine-words": 0.6, "logistic": 0.9
+}  # fmt: skip
 LABELLED, CONTROL = {"icl-gold", "logistic"}, {"majority", "cosine-words", "logistic"}
 
 
@@ -25,7 +29,7 @@ def row(task, method, gold, predicted, example, *, inference="channel", template
 
 
 def make_rows(accuracy, *, examples=40, seeds=(13, 21), tasks=tuple(LABELS), **fixed):
-    """Rows of methods that are right with the given probability; methods of SEEDED run once a seed."""
+    """Make rows of methods that are correct with a given probability; methods of SEEDED run once per seed."""
     rng = np.random.default_rng(3)
     rows = []
     for task in tasks:
@@ -37,9 +41,9 @@ def make_rows(accuracy, *, examples=40, seeds=(13, 21), tasks=tuple(LABELS), **f
                 for number in range(examples):
                     gold = labels[number % len(labels)]
                     wrong = labels[(number + 1) % len(labels)]
-                    said = gold if rng.random() < chance else wrong
+                    predicted = gold if rng.random() < chance else wrong
                     rows.append(
-                        row(task, method, gold, said, f"{task}-{number}", inference=inference, template=template,
+                        row(task, method, gold, predicted, f"{task}-{number}", inference=inference, template=template,
                             seed=seed)
                     )  # fmt: skip
     return rows
@@ -48,7 +52,7 @@ def make_rows(accuracy, *, examples=40, seeds=(13, 21), tasks=tuple(LABELS), **f
 def write_folder(
     folder: Path, rows, *, planned=None, model="tiny", identity="1", files=2, notes=None, covered=COVERED, reduce="sum"
 ):
-    """Write rows (in several files) with the manifest that planned them, or ``planned`` examples a cell."""
+    """Write rows (in several files) with the manifest that planned them, or ``planned`` examples per cell."""
     cells: dict[str, dict] = {}
     for r in rows:
         seed = "-" if r["seed"] is None else r["seed"]

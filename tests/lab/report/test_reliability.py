@@ -1,7 +1,8 @@
-"""What probabilities claim: worked by hand, and as properties."""
+"""Probabilities: metrics worked by hand and as properties, their table, and the diagrams."""
 
 import json
 import math
+import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
@@ -10,16 +11,21 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import log_loss
 
-from tests.lab.report.folder import row, write_folder
+from tests.lab.report.folder import LABELS, row, write_folder
 from zicl.lab.report.build import make_report
+from zicl.lab.report.plotting import styles
 from zicl.lab.report.reliability import (
+    PLOTS,
     brier,
     confidence,
+    draw_figures,
     ece,
     equal_mass,
+    make_figure,
     nll,
+    plotted_rows,
     probabilities,
-    probability_claims,
+    probability_metrics,
     risk_coverage,
 )
 
@@ -41,11 +47,11 @@ def test_two_texts_by_hand():
     scores, gold = np.log([[0.8, 0.2], [0.4, 0.6]]), np.array([0, 0])
     assert nll(scores, gold) == pytest.approx(-(math.log(0.8) + math.log(0.4)) / 2)
     assert brier(scores, gold) == pytest.approx((2 * 0.2**2 + 2 * 0.6**2) / 2)
-    # Each in a bin of its own: 0.8 sure and right, 0.6 sure and wrong.
+    # Two bins: confidence 0.8 and correct, confidence 0.6 and wrong.
     assert ece(confidence(scores), np.array([True, False])) == pytest.approx((0.2 + 0.6) / 2)
 
 
-def test_one_who_knows_is_perfect():
+def test_certain_and_correct_is_perfect():
     scores, gold = np.array([[50.0, 0.0], [0.0, 50.0]]), np.array([0, 1])
     assert nll(scores, gold) == pytest.approx(0)
     assert brier(scores, gold) == pytest.approx(0)
@@ -53,8 +59,8 @@ def test_one_who_knows_is_perfect():
 
 
 @pytest.mark.parametrize("bins", [1, 2, 15])
-def test_one_who_is_right_as_often_as_said_has_no_error(bins):
-    """Nine of ten right where 0.9 is said, three of four where 0.75: in whatever order the rows stand."""
+def test_accuracy_that_equals_confidence_has_no_error(bins):
+    """Nine of ten correct at 0.9, three of four at 0.75, in any order of rows."""
     confident = np.repeat([0.9, 0.75], [20, 20])
     right = np.concatenate([np.arange(20) < 18, np.arange(20) < 15])
     for seed in range(3):
@@ -69,7 +75,7 @@ def test_uniform_probabilities():
     assert ece(confidence(scores), gold == 0) == pytest.approx(0)
 
 
-def test_a_label_that_was_ruled_out_costs_everything():
+def test_ruling_out_the_gold_label_has_infinite_loss():
     assert nll(np.array([[0.0, -np.inf]]), np.array([1])) == math.inf
     assert brier(np.array([[0.0, -np.inf]]), np.array([1])) == 2
 
@@ -96,7 +102,7 @@ def test_a_constant_added_to_a_row_changes_nothing(both, constant):
 
 
 @given(scored)
-def test_measures_stay_in_their_bounds(both):
+def test_metrics_stay_in_their_bounds(both):
     scores, gold = both
     assert nll(scores, gold) >= 0
     assert 0 <= brier(scores, gold) <= 2 + 1e-9
@@ -129,7 +135,7 @@ def test_texts_of_one_confidence_share_a_bin(pairs):
 
 
 @given(forecasts)
-def test_answering_everything_has_the_risk_of_the_whole(pairs):
+def test_full_coverage_has_the_error_rate_as_risk(pairs):
     confident, right = split(pairs)
     coverage, risk = risk_coverage(confident, right)
     assert coverage[-1] == 1
@@ -158,15 +164,75 @@ def test_the_table_and_the_json_of_a_report(tmp_path):
     assert found["cosine-words"] is None
 
 
-def test_seeds_are_averaged_and_a_cell_without_rows_claims_nothing(tmp_path):
+def test_seeds_are_averaged_and_a_cell_without_rows_has_no_metrics(tmp_path):
     rows = [
         row("CR", "z-icl", "good", "good", "a", log_likelihoods=[math.log(1 - p), math.log(p)], seed=seed)
         for seed, p in ((13, 0.8), (21, 0.6))
     ]
     (cell,) = make_report([write_folder(tmp_path / "r", rows)]).results.cells.values()
-    assert probability_claims(cell).nll == pytest.approx(-(math.log(0.8) + math.log(0.6)) / 2)
-    assert probability_claims(cell).ece == pytest.approx(30)
+    assert probability_metrics(cell).nll == pytest.approx(-(math.log(0.8) + math.log(0.6)) / 2)
+    assert probability_metrics(cell).ece == pytest.approx(30)
     for file in (tmp_path / "r" / "rows").iterdir():
         file.unlink()
     (empty,) = make_report([tmp_path / "r"]).results.cells.values()
-    assert probability_claims(empty) is None
+    assert probability_metrics(empty) is None
+
+
+METHODS = ("no-demos", "z-icl", "mine-batch", "majority", "cosine-words", "logistic")
+
+
+@pytest.fixture
+def results(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = []
+    for task in ("CR", "AGNews"):
+        for method in METHODS:
+            inference = "none" if method in ("majority", "cosine-words", "logistic") else "channel"
+            for number in range(60):
+                gold = number % len(LABELS[task])
+                scores = rng.normal(0, 1, len(LABELS[task])) + np.eye(len(LABELS[task]))[gold]
+                said = LABELS[task][int(scores.argmax())]
+                rows.append(row(task, method, LABELS[task][gold], said, f"{number}", inference=inference,
+                                log_likelihoods=scores.tolist()))  # fmt: skip
+    return make_report([write_folder(tmp_path / "r", rows)]).results
+
+
+def test_both_figures_in_both_formats_and_the_same_to_the_byte(results, tmp_path):
+    written = list(draw_figures(results, tmp_path / "new" / "folder"))
+    assert [path.name for path in written] == [
+        "reliability-channel-tiny-task.svg", "reliability-channel-tiny-task.png",
+        "risk-coverage-channel-tiny-task.svg", "risk-coverage-channel-tiny-task.png",
+    ]  # fmt: skip
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == sorted(p.name for p in written)
+    again = draw_figures(results, tmp_path / "again")
+    for one, other in zip(written, again, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    assert written[1].read_bytes().startswith(b"\x89PNG")
+    assert ET.parse(written[0]).getroot().tag.endswith("svg")
+
+
+@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
+def test_one_panel_per_task_and_one_line_per_method(results, plot):
+    (section,) = [section for section in results.sections if section.inference == "channel"]
+    rows = plotted_rows(results, section)
+    # Cosines are no probabilities, and the majority is no line.
+    assert list(rows) == ["no-demos", "z-icl", "mine-batch", "logistic"]
+    looks = styles(METHODS)
+    figure = make_figure(results, "A title", rows, plot, looks)
+    assert [panel.get_title() for panel in figure.axes] == ["CR", "AGNews"]
+    for panel in figure.axes:
+        lines = [line for line in panel.lines if line.get_marker() != "None"]
+        assert [line.get_color() for line in lines] == [looks[name].colour for name in rows]
+        assert [line.get_marker() for line in lines] == [looks[name].marker for name in rows]
+        assert all(len(line.get_xdata()) for line in lines)
+    (legend,) = figure.legends
+    titles = [text.get_text() for text in legend.get_texts()]
+    assert titles == ["No-demos", "Z-icl", "Mine-batch (batch-calibrated)", "Logistic (control, oracle)"]
+
+
+def test_rows_that_are_few_or_none(tmp_path):
+    folder = write_folder(tmp_path / "r", [row("CR", "naive", "good", "good", "a")])
+    assert len(draw_figures(make_report([folder]).results, tmp_path / "few")) == 4
+    for file in (folder / "rows").iterdir():
+        file.unlink()
+    assert draw_figures(make_report([folder]).results, tmp_path / "none") == {}

@@ -1,4 +1,4 @@
-"""zicl report: what goes to standard output, what is written, how it ends."""
+"""zicl report: standard output, files written, and errors."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_formats(folder):
     assert run(folder, "--format", "word").exit_code == 2
 
 
-def test_a_folder_gets_all_four_and_a_file_its_own(folder, tmp_path):
+def test_a_folder_gets_all_four_formats_and_a_file_that_of_its_suffix(folder, tmp_path):
     done = run(folder, "-o", tmp_path / "out")
     assert done.exit_code == 0
     assert done.stdout == ""
@@ -54,22 +54,22 @@ def test_a_folder_gets_all_four_and_a_file_its_own(folder, tmp_path):
     assert (tmp_path / "table.txt").read_text() == (tmp_path / "out" / "report.csv").read_text()
 
 
-def test_differences_to_methods_of_ones_choice(folder):
-    asked = json.loads(run(folder, "--against", "z-icl, no-demos", "--json").stdout)["differences"]
-    assert {each["baseline"] for each in asked} == {"z-icl", "no-demos"}
+def test_differences_to_chosen_methods(folder):
+    chosen = json.loads(run(folder, "--against", "z-icl, no-demos", "--json").stdout)["differences"]
+    assert {each["baseline"] for each in chosen} == {"z-icl", "no-demos"}
     usual = json.loads(run(folder, "--json").stdout)["differences"]
-    there, back = (
+    forward, back = (
         next(e for e in found if (e["method"], e["baseline"], e["task"]) == (method, baseline, "CR"))
-        for found, method, baseline in ((asked, "no-demos", "z-icl"), (usual, "z-icl", "no-demos"))
+        for found, method, baseline in ((chosen, "no-demos", "z-icl"), (usual, "z-icl", "no-demos"))
     )
-    assert there["estimate"] == -back["estimate"]
+    assert forward["estimate"] == -back["estimate"]
     assert "**Difference in accuracy to z-icl" in run(folder, "--against", "z-icl").stdout
     twice = json.loads(run(folder, "--against", "z-icl,no-demos,z-icl", "--json").stdout)["differences"]
-    assert twice == asked
+    assert twice == chosen
     assert "did you mean 'z-icl'" in str(run(folder, "--against", "z-icll").exception)
 
 
-def test_a_method_without_a_prompt_can_be_what_others_are_compared_with(tmp_path):
+def test_a_method_without_a_prompt_can_be_the_baseline(tmp_path):
     rows = make_rows({"majority": 0.5, "z-icl": 0.8}, examples=20)
     found = json.loads(run(write_folder(tmp_path / "r", rows), "--against", "majority", "--json").stdout)["differences"]
     assert {(each["method"], each["baseline"], each["inference"]) for each in found} == {
@@ -77,21 +77,21 @@ def test_a_method_without_a_prompt_can_be_what_others_are_compared_with(tmp_path
     }
 
 
-def test_what_cannot_be_done_is_said(folder, tmp_path):
+def test_impossible_options_are_errors(folder, tmp_path):
     assert isinstance(run(folder, "-o", tmp_path / "one.docx").exception, UsageError)
     assert isinstance(run(folder, "--json", "--format", "csv").exception, UsageError)
     assert isinstance(run(tmp_path / "nothing").exception, ZICLError)
     assert isinstance(run(folder, "--compare", "paper", "--metric", "macro-f1").exception, UsageError)
 
 
-def test_a_folder_of_studies_without_a_page_says_what_to_give_instead(folder, tmp_path):
+def test_the_error_for_a_folder_of_studies_says_what_to_give_instead(folder, tmp_path):
     part = tmp_path / "studies" / "labels" / "words"
     part.parent.mkdir(parents=True)
     folder.rename(part)
-    said = str(run(tmp_path / "studies").exception)
-    assert "is not a results folder" in said
-    assert str(part) in said
-    assert f"zicl report {tmp_path / 'studies'} --html" in said
+    message = str(run(tmp_path / "studies").exception)
+    assert "is not a results folder" in message
+    assert str(part) in message
+    assert f"zicl report {tmp_path / 'studies'} --html" in message
 
 
 def test_calibration_shares_and_figures(folder, tmp_path):

@@ -42,18 +42,18 @@ def test_holm_grows_with_the_number_of_comparisons(p, another):
 
 
 def cell(predictions, method="a", task="CR"):
-    """A cell with a run for every seed; a row of ``predictions`` holds 1 where the method is right."""
+    """A cell with a run for every seed; a row of ``predictions`` has 1 where the method is correct."""
     runs = []
-    for seed, right in predictions.items():
-        numbers = np.flatnonzero(np.array(right) >= 0)
+    for seed, correct in predictions.items():
+        numbers = np.flatnonzero(np.array(correct) >= 0)
         zeros = np.zeros(len(numbers), dtype=np.int64)
         scores = np.zeros((len(numbers), 2))
-        said = 1 - np.array(right)[numbers]
-        runs.append(SeedRun(seed, numbers, zeros, said, zeros - 1, zeros - 1, scores[None], scores))
+        predicted = 1 - np.array(correct)[numbers]
+        runs.append(SeedRun(seed, numbers, zeros, predicted, zeros - 1, zeros - 1, scores[None], scores))
     return ReportCell(CellKey("m", "task", "channel", method, task), MethodTraits(method), ("x", "y"), tuple(runs))
 
 
-# 1 right, 0 wrong, -1 not there.
+# 1 correct, 0 wrong, -1 missing.
 outcomes = st.integers(2, 25).flatmap(
     lambda size: st.tuples(
         st.dictionaries(st.sampled_from([1, 2, 3]), st.lists(st.integers(-1, 1), min_size=size, max_size=size)),
@@ -77,11 +77,11 @@ def test_a_method_does_not_differ_from_itself(both):
 @given(outcomes)
 def test_the_interval_holds_the_estimate_and_the_other_way_round_is_its_mirror(both):
     one, other = cell(both[0]), cell(both[1])
-    there, back = pair_runs(one, other), pair_runs(other, one)
-    assert (there is None) == (back is None)
-    if there is None:
+    forward, back = pair_runs(one, other), pair_runs(other, one)
+    assert (forward is None) == (back is None)
+    if forward is None:
         return
-    value, mirrored = FEW.compare([there]), FEW.compare([back])
+    value, mirrored = FEW.compare([forward]), FEW.compare([back])
     assert value.low <= value.estimate <= value.high
     assert -100 <= value.low <= value.high <= 100
     assert 0 < value.p <= 1
@@ -90,11 +90,11 @@ def test_the_interval_holds_the_estimate_and_the_other_way_round_is_its_mirror(b
     assert mirrored.p == pytest.approx(value.p)
 
 
-def test_seedless_methods_stand_for_every_seed():
+def test_deterministic_methods_count_as_every_seed():
     found = pair_runs(cell({1: [1, 1, 0, -1], 2: [1, 0, 0, 1]}), cell({None: [0, 0, 0, 0]}))
     assert found.seeds == (1, 2)
     np.testing.assert_array_equal(found.difference, [[1, 1, 0, 0], [1, 0, 0, 1]])
-    np.testing.assert_array_equal(found.there, [[1, 1, 1, 0], [1, 1, 1, 1]])
+    np.testing.assert_array_equal(found.present, [[1, 1, 1, 0], [1, 1, 1, 1]])
     assert FEW.compare([found]).estimate == pytest.approx(100 * 4 / 7)
     assert pair_runs(cell({1: [1, 1]}), cell({2: [1, 1]})) is None
     assert pair_runs(cell({1: [1, -1]}), cell({1: [-1, 1]})) is None
@@ -112,7 +112,7 @@ def test_a_weighted_sum_of_several_methods():
 
 
 @given(st.integers(1, 40), st.integers(1, 30))
-def test_every_draw_has_as_many_as_there_are(draws, size):
+def test_every_draw_has_as_many_items_as_there_are(draws, size):
     counts = draw_counts(np.random.default_rng(draws), draws, size)
     assert counts.shape == (draws, size)
     assert (counts.sum(axis=1) == size).all()
@@ -120,9 +120,9 @@ def test_every_draw_has_as_many_as_there_are(draws, size):
 
 def test_draws_made_in_parts_are_those_made_at_once(monkeypatch):
     found = pair_runs(cell({1: [1, 0, 0, 1, 1]}), cell({1: [0, 0, 1, 0, 0]}))
-    whole = Bootstrap(300).compare([found])
+    at_once = Bootstrap(300).compare([found])
     monkeypatch.setattr("zicl.lab.report.statistics._AT_ONCE", 7)
-    assert Bootstrap(300).compare([found]) == whole
+    assert Bootstrap(300).compare([found]) == at_once
 
 
 def test_the_bootstrap_repeats_and_finds_what_is_there():
@@ -156,7 +156,7 @@ def test_averages_weigh_tasks_equally():
 
 
 def test_few_examples_that_differ_prove_little():
-    """All draws may point one way; a sign test of that many examples knows better."""
+    """All draws may favour one method; the p-value is at least that of a sign test."""
     for differing, size in ((1, 1), (4, 8), (6, 20)):
         values = np.zeros((1, size), dtype=np.float32)
         values[0, :differing] = 1

@@ -1,4 +1,4 @@
-"""What studies say of methods whose accuracies are known: every number, its sign, and what it is subtracted from."""
+"""Findings for methods of known accuracy: every number and its sign."""
 
 import re
 
@@ -8,14 +8,14 @@ import pytest
 from zicl.lab.report.cells import CellKey, MethodTraits, ReportCell, ReportTask, ResultSet, SeedRun
 from zicl.lab.report.statistics import Bootstrap
 from zicl.lab.study.outcome import StudyOutcome, copy_rate, minus
-from zicl.lab.study.settings import STUDIES
+from zicl.lab.study.registry import STUDIES
 
 EXAMPLES = 100
 NUMBER = re.compile(r"([+-]?\d+\.\d) (?:points|%)(?: \[)")
 
 
 def run(seed, accuracy, identical=None):
-    """Right on the first examples; ``identical`` says whether the label beside the input is the gold one."""
+    """Correct on the first examples; ``identical`` says whether the label shown with the input is the gold one."""
     gold = np.arange(EXAMPLES) % 2
     predicted = np.where(np.arange(EXAMPLES) < accuracy, gold, 1 - gold)
     nothing = np.zeros((EXAMPLES, 2))
@@ -23,7 +23,7 @@ def run(seed, accuracy, identical=None):
     return SeedRun(seed, np.arange(EXAMPLES), gold, predicted, gold - 2, gold - 2, nothing[None], nothing, shown)
 
 
-def outcome(accuracies, folder, *, seeds=(100, 13), tasks=("CR",), identical=None):
+def make_outcome(accuracies, folder, *, seeds=(100, 13), tasks=("CR",), identical=None):
     """Methods with their accuracies; on every further task they are ten points lower."""
     cells = {}
     for number, task in enumerate(tasks):
@@ -31,29 +31,29 @@ def outcome(accuracies, folder, *, seeds=(100, 13), tasks=("CR",), identical=Non
             key = CellKey("tiny", "task", "channel", method, task)
             runs = [run(seed, accuracy - 10 * number, (identical or {}).get(method)) for seed in seeds]
             cells[key] = ReportCell(key, MethodTraits(method), ("bad", "good"), tuple(runs))
-    known = {task: ReportTask(task, ("bad", "good"), examples=EXAMPLES) for task in tasks}
-    return StudyOutcome(ResultSet(("tiny",), known, cells), folder, Bootstrap(200))
+    tasks_by_name = {task: ReportTask(task, ("bad", "good"), examples=EXAMPLES) for task in tasks}
+    return StudyOutcome(ResultSet(("tiny",), tasks_by_name, cells), folder, Bootstrap(200))
 
 
 def numbers(name, accuracies, folder, options=None, **given):
     study = STUDIES.get(name)
     chosen = study.options.model_validate(options or {})
-    said = study.findings(chosen, outcome(accuracies, folder, **given))
-    assert all(line.startswith("channel: ") for line in said)
-    return [[float(number) for number in NUMBER.findall(line)] for line in said]
+    findings = study.all_findings(chosen, make_outcome(accuracies, folder, **given))
+    assert all(line.startswith("channel: ") for line in findings)
+    return [[float(number) for number in NUMBER.findall(line)] for line in findings]
 
 
 def test_copying(tmp_path):
     same = {"icl-gold-same-correct": True, "icl-gold-same-incorrect": False}
     accuracies = {"icl-gold": 80, "icl-random": 70, "nearest-icl-gold": 90, "nearest-icl-random": 55}
-    # Where the label beside the input is wrong, right answers are those that do not copy it.
-    found = numbers(
+    # Where the label shown with the input is wrong, correct answers are those that do not copy it.
+    result = numbers(
         "copying", {**accuracies, "icl-gold-same-correct": 95, "icl-gold-same-incorrect": 40}, tmp_path, identical=same
     )
-    assert found == [[10, 35, 25], [77.5, 95, 60, 80]]
+    assert result == [[10, 35, 25], [77.5, 95, 60, 80]]
 
 
-ARMS = {
+GRID = {
     "naive": 50, "nearest-random-words": 55, "nearest-synonyms": 58,
     "diverse-original": 52, "diverse-random-words": 54, "diverse-synonyms": 59,
     "physical-original": 60, "physical-random-words": 62, "z-icl": 63,
@@ -61,12 +61,12 @@ ARMS = {
 
 
 def test_labels(tmp_path):
-    assert numbers("labels", ARMS, tmp_path) == [[8, 7, 3], [3, 3, 5]]
+    assert numbers("labels", GRID, tmp_path) == [[8, 7, 3], [3, 3, 5]]
 
 
 def test_retrieval(tmp_path):
     more = {"no-demos": 40, "domain-random-synonyms": 61, "diverse-synonyms-share": 66}
-    assert numbers("retrieval", {**ARMS, **more}, tmp_path) == [[5, 1, 4], [2, 7]]
+    assert numbers("retrieval", {**GRID, **more}, tmp_path) == [[5, 1, 4], [2, 7]]
 
 
 def test_heads(tmp_path):
@@ -74,11 +74,11 @@ def test_heads(tmp_path):
         "naive": 12, "nearest-synonyms": 4, "diverse-original": 9, "diverse-synonyms": 3, "physical-original": 6,
         "z-icl": -2,
     }  # fmt: skip
-    silent = {f"{name}-silent-5": ARMS[name] + gain for name, gain in gains.items()}
+    silent = {f"{name}-silent-5": GRID[name] + gain for name, gain in gains.items()}
     random = {f"naive-random-{draw}": 50 + gain for draw, gain in enumerate((0, 3, 6), start=1)}
-    found = numbers("heads", {**ARMS, **silent, **random}, tmp_path, {"controls": ["naive"]})
+    result = numbers("heads", {**GRID, **silent, **random}, tmp_path, {"controls": ["naive"]})
     # Nearest (12 and 4) minus physical (6 and -2); original (12, 9, 6) minus synonyms (4, 3, -2); 12 minus 3.
-    assert found == [[12, 4, 9, 3, 6, -2], [6, 7.3, 9]]
+    assert result == [[12, 4, 9, 3, 6, -2], [6, 7.3, 9]]
 
 
 def test_coverage(tmp_path):
@@ -95,8 +95,8 @@ def test_format(tmp_path):
         ("z-icl", {1: 50, 4: 70}), ("inputs-only", {1: 44, 4: 48}), ("icl-gold", {1: 64, 4: 66})
     ))  # fmt: skip
     accuracies = {"no-demos": 45, **ours, **alone, **gold}
-    found = numbers("format", accuracies, tmp_path, {"k": [1, 4], "inputs_only": [1, 4]})
-    assert found == [[14, 1], [20, 15, -5]]
+    result = numbers("format", accuracies, tmp_path, {"k": [1, 4], "inputs_only": [1, 4]})
+    assert result == [[14, 1], [20, 15, -5]]
 
 
 def test_order(tmp_path):
@@ -109,29 +109,29 @@ def test_order(tmp_path):
     assert orders == [3, -1, -3, 7]
 
 
-def test_tasks_count_alike_and_only_those_that_all_have(tmp_path):
-    both = outcome({"a": 80, "b": 60}, tmp_path, tasks=("CR", "SST2"))
-    (block,) = both.blocks
-    assert both.compare(block, {"a": 1}).estimate == pytest.approx(75)
-    assert both.compare(block, {"a": 1, "b": -0.5}).estimate == pytest.approx(75 - 27.5)
-    del both.results.cells[CellKey("tiny", "task", "channel", "b", "SST2")]
-    assert both.compare(block, {"a": 1, "b": -1}).estimate == pytest.approx(20)
-    assert both.compare(block, {"a": 1, "c": -1}) is None
+def test_comparisons_average_over_the_tasks_that_all_methods_have(tmp_path):
+    outcome = make_outcome({"a": 80, "b": 60}, tmp_path, tasks=("CR", "SST2"))
+    (section,) = outcome.sections
+    assert section.compare({"a": 1}).estimate == pytest.approx(75)
+    assert section.compare({"a": 1}, tasks=["SST2"]).estimate == pytest.approx(70)
+    assert section.compare({"a": 1, "b": -0.5}).estimate == pytest.approx(75 - 27.5)
+    del outcome.results.cells[CellKey("tiny", "task", "channel", "b", "SST2")]
+    assert section.compare({"a": 1, "b": -1}).estimate == pytest.approx(20)
+    assert section.compare({"a": 1, "c": -1}) is None
 
 
 def test_a_line_is_over_the_seeds_that_all_its_points_have(tmp_path):
-    found = outcome({"a": 80, "b": 60}, tmp_path)
+    outcome = make_outcome({"a": 80, "b": 60}, tmp_path)
     key = CellKey("tiny", "task", "channel", "b", "CR")
-    found.results.cells[key] = ReportCell(key, MethodTraits("b"), ("bad", "good"), (run(13, 60),))
+    outcome.results.cells[key] = ReportCell(key, MethodTraits("b"), ("bad", "good"), (run(13, 60),))
     other = CellKey("tiny", "task", "channel", "a", "CR")
-    found.results.cells[other] = ReportCell(other, MethodTraits("a"), ("bad", "good"), (run(100, 0), run(13, 80)))
-    (block,) = found.blocks
-    points = found.line(block, "x", None, {1.0: "a", 2.0: "b"}).points
-    assert [(point.at, point.value.estimate) for point in points] == [(1.0, 80), (2.0, 60)]
+    outcome.results.cells[other] = ReportCell(other, MethodTraits("a"), ("bad", "good"), (run(100, 0), run(13, 80)))
+    (section,) = outcome.sections
+    points = section.line("x", None, {1.0: "a", 2.0: "b"}).points
+    assert [(point.x, point.value.estimate) for point in points] == [(1.0, 80), (2.0, 60)]
 
 
-def test_what_is_measured_can_be_another(tmp_path):
-    found = outcome({"a": 30}, tmp_path, identical={"a": False})
-    (block,) = found.blocks
-    assert found.compare(block, {"a": 1}, measure=copy_rate).estimate == pytest.approx(70)
+def test_another_measure_than_accuracy(tmp_path):
+    (section,) = make_outcome({"a": 30}, tmp_path, identical={"a": False}).sections
+    assert section.compare({"a": 1}, measure=copy_rate).estimate == pytest.approx(70)
     assert minus({"a": 1.0}, {"a": 0.5, "b": 1.0}) == {"a": 0.5, "b": -1.0}

@@ -1,4 +1,4 @@
-"""The settings of studies: from the general to the particular, and what is wrong is named."""
+"""The settings of studies: the more specific wins, and errors name the key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.lab.evaluate.conftest import write_task
 from zicl.exceptions import ConfigError, UnknownNameError
 from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
 from zicl.lab.study.base import PAPER_SIX, StudyPart
-from zicl.lab.study.settings import NAMES, STUDIES, StudySettings, read_settings
+from zicl.lab.study.registry import NAMES, STUDIES
+from zicl.lab.study.settings import StudySettings, read_settings
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "studies.toml"
 
@@ -23,40 +24,40 @@ def written(tmp_path, text):
     return path
 
 
-def test_the_particular_goes_over_the_general_and_options_over_all(tmp_path):
+def test_the_more_specific_setting_wins_and_options_win_over_all(tmp_path):
     path = written(
         tmp_path,
         'examples = 50\nseeds = [1]\nk = 8\ncorpus = { path = "c.zicl", domains = { a = "a.jsonl" } }\n'
         '[study.format]\nseeds = [2]\ntasks = ["CR"]\ncorpus = { domains = { b = "b.jsonl" } }\n'
         "[study.format.parts.k]\nexamples = 7\nprompt = { tokens_input = 5 }\n",
     )
-    found = read_settings(path, {"k": 4}).experiment(STUDIES.get("format"), PART)
-    assert (found.examples, found.seeds, found.k, found.tasks) == (7, (2,), 4, ("CR",))
-    assert found.corpus.path == str(tmp_path / "c.zicl")
-    assert found.corpus.domains == {"a": "a.jsonl", "b": "b.jsonl"}
-    assert (found.prompt.tokens_all_demos, found.prompt.tokens_input) == (99, 5)
-    other = read_settings(path, {}).experiment(STUDIES.get("labels"), StudyPart("words", PART.arms))
+    experiment = read_settings(path, {"k": 4}).experiment(STUDIES.get("format"), PART)
+    assert (experiment.examples, experiment.seeds, experiment.k, experiment.tasks) == (7, (2,), 4, ("CR",))
+    assert experiment.corpus.path == str(tmp_path / "c.zicl")
+    assert experiment.corpus.domains == {"a": "a.jsonl", "b": "b.jsonl"}
+    assert (experiment.prompt.tokens_all_demos, experiment.prompt.tokens_input) == (99, 5)
+    other = read_settings(path, {}).experiment(STUDIES.get("labels"), StudyPart("words", PART.methods))
     assert (other.examples, other.seeds, other.k, other.tasks) == (50, (1,), 8, PAPER_SIX)
 
 
-def test_what_a_part_sets_goes_over_the_general_and_under_what_is_said_of_it(tmp_path):
+def test_a_parts_settings_win_over_general_ones_and_lose_to_its_tables(tmp_path):
     def limit(text):
-        found = read_settings(written(tmp_path, text), {}).experiment(STUDIES.get("format"), PART)
-        return found.prompt.tokens_all_demos
+        experiment = read_settings(written(tmp_path, text), {}).experiment(STUDIES.get("format"), PART)
+        return experiment.prompt.tokens_all_demos
 
     assert limit("prompt = { tokens_all_demos = 50 }\n") == 99
     assert limit("[study.format]\nprompt = { tokens_all_demos = 50 }\n") == 50
     assert limit("[study.format.parts.k]\nprompt = { tokens_all_demos = 50 }\n") == 50
 
 
-def test_without_a_file_the_defaults_are_the_papers():
-    found = read_settings(None, {}).experiment(STUDIES.get("coverage"), PART)
-    assert found.tasks == ("MR", "SST2", "SST5")
-    assert found.inferences == ("channel",)
+def test_the_defaults_are_the_papers():
+    experiment = read_settings(None, {}).experiment(STUDIES.get("coverage"), PART)
+    assert experiment.tasks == ("MR", "SST2", "SST5")
+    assert experiment.inferences == ("channel",)
     assert STUDIES.get("heads").inferences == ("channel", "direct")
 
 
-def test_tasks_of_a_file_of_ones_own_are_run(tmp_path):
+def test_tasks_of_a_task_file_replace_the_studys(tmp_path):
     tasks = str(write_task(tmp_path))
     assert read_settings(None, {"task_file": tasks}).experiment(STUDIES.get("labels"), PART).tasks == ("Days",)
 
@@ -65,17 +66,17 @@ def test_tasks_of_a_file_of_ones_own_are_run(tmp_path):
     ("text", "message"),
     [
         ("[study.formt]\nexamples = 3\n", "unknown study 'formt'"),
-        ("study = 3\n", "study is no table"),
-        ("[study]\nformat = 3\n", r"study\.format is no table"),
-        ("[study.format]\noptions = 3\n", r"study\.format\.options is no table"),
-        ("[study.format]\nparts = 3\n", r"study\.format\.parts is no table"),
-        ("[study.format.parts]\nk = 3\n", r"study\.format\.parts\.k is no table"),
-        ('methods = ["naive"]\n', "a study has methods of its own"),
-        ("[study.format.parts.k]\ndefine = {}\n", "a study has methods of its own"),
+        ("study = 3\n", "study is not a table"),
+        ("[study]\nformat = 3\n", r"study\.format is not a table"),
+        ("[study.format]\noptions = 3\n", r"study\.format\.options is not a table"),
+        ("[study.format]\nparts = 3\n", r"study\.format\.parts is not a table"),
+        ("[study.format.parts]\nk = 3\n", r"study\.format\.parts\.k is not a table"),
+        ('methods = ["naive"]\n', "each study defines its methods"),
+        ("[study.format.parts.k]\ndefine = {}\n", "each study defines its methods"),
         ("not toml", "is not TOML"),
     ],
 )
-def test_a_wrong_file_is_refused(tmp_path, text, message):
+def test_invalid_files_are_refused(tmp_path, text, message):
     with pytest.raises((ConfigError, UnknownNameError), match=message):
         read_settings(written(tmp_path, text), {})
 
@@ -99,22 +100,22 @@ def test_wrong_keys_and_options_are_named(tmp_path):
         ("format", {"k": [1, 4, 4]}, "k names something twice"),
     ],
 )
-def test_impossible_options_are_found_before_anything_is_loaded(name, options, message):
+def test_invalid_options_are_refused(name, options, message):
     with pytest.raises((ConfigError, UnknownNameError), match=message):
         StudySettings(studies={name: {"options": options}}).options(STUDIES.get(name))
 
 
-def test_a_part_that_is_not_there_is_named(tmp_path):
+def test_an_unknown_part_is_named(tmp_path):
     settings = read_settings(written(tmp_path, "[study.format.parts.words]\nexamples = 3\n"), {})
     with pytest.raises(UnknownNameError, match="unknown part of the study format: 'words'"):
         settings.check_parts(STUDIES.get("format"), ["k"])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_settings_of_the_benchmark_are_read(name):
+def test_the_benchmarks_settings_are_valid(name):
     study, settings = STUDIES.get(name), read_settings(BENCHMARK, {})
     settings.options(study)
-    found = settings.experiment(study, PART)
-    assert found.examples == 50
-    assert ("imdb_reviews" in found.corpus.domains) == (name == "coverage")
-    assert len(found.corpus.domains) == (19 if name == "coverage" else 18)
+    experiment = settings.experiment(study, PART)
+    assert experiment.examples == 50
+    assert ("imdb_reviews" in experiment.corpus.domains) == (name == "coverage")
+    assert len(experiment.corpus.domains) == (19 if name == "coverage" else 18)

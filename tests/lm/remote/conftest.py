@@ -1,4 +1,4 @@
-"""Prompts for servers, and a cache of answers of each test's own."""
+"""Prompts for servers, and a separate cache of answers for each test."""
 
 import tempfile
 from functools import partial
@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import DOCUMENTS
 from tests.lm.remote.server import VLLM, tiny
-from zicl.lm.remote.model import open_remote
+from zicl.lm.remote.open import open_remote
 from zicl.lm.remote.settings import RemoteSettings
 from zicl.lm.tokenizer import PlainTokenizer
 from zicl.prompt.builder import LabelledText, PromptBuilder
@@ -22,7 +22,7 @@ def tokenizer(name, hf_tokenizer=None):
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """Answers are remembered here, and no key of the machine's own is sent."""
+    """Cache answers in the folder of the test, and send no key of this machine."""
     monkeypatch.setenv("ZICL_HOME", str(tmp_path / "home"))
     for name in ("ZICL_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
@@ -31,7 +31,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def running():
-    """Starts servers, and stops them at the end."""
+    """Start servers, and stop them at the end."""
     servers = []
 
     def start(kind, **options):
@@ -50,7 +50,7 @@ def slept():
 
 @pytest.fixture
 def opened(slept):
-    """Opens models; the tokenizer called "tiny" is the tests' own; nothing is slept, only noted."""
+    """Open models; the tokenizer "tiny" is that of the tests; waits are recorded and not slept."""
     models = []
 
     def open_(server, name="tiny", hf_tokenizer=None, **settings):

@@ -1,7 +1,7 @@
 """Servers for the tests: the project's tiny model behind the interfaces of real ones, with faults on demand.
 
-Each speaks as the real one does, down to what is odd about it, so that right numbers can be compared with the local
-backend and wrong ones must be refused.
+Each behaves like the real one, peculiarities included, so that right numbers can be compared with the local backend and
+wrong ones must be refused.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def test_what_is_shown_is_read_again(scheme, host, port):
         ("http://", "not the address"),
         ("http://host:99999/v1", "impossible host or port"),
         ("http://[::1/v1#m", "impossible host or port"),
-        ("http://host/v1?key=1#m", "behind '?'"),
+        ("http://host/v1?key=1#m", r"a part after '\?'"),
     ],
 )
 def test_what_is_no_address_is_refused(spec, problem):

@@ -1,4 +1,4 @@
-"""Every way of asking gives the numbers of the local backend, for both inferences."""
+"""Every backend gives the numbers of the local model, for both inferences."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ class NoIds(fake.VLLM):
     following = False
 
 
-WAYS = {
+BACKEND_NAMES = {
     fake.VLLM: ("prompt_logprobs + logprob_token_ids", False),
     NoIds: ("prompt_logprobs", False),
     fake.SGLang: ("generate", False),
@@ -52,10 +52,10 @@ def same(local, remote, asked: list[Prompt]):
             assert np.abs(left - right).max() < 1e-4
 
 
-@pytest.mark.parametrize("kind", WAYS)
+@pytest.mark.parametrize("kind", BACKEND_NAMES)
 def test_numbers_are_those_of_the_local_backend(kind, running, opened, local):
     remote = opened(running(kind))
-    assert (remote.way, remote.adds_bos) == WAYS[kind]
+    assert (remote.way, remote.adds_bos) == BACKEND_NAMES[kind]
     for inference in ("direct", "channel"):
         same(local, remote, prompts(remote, inference))
         same(local, remote, prompts(remote, inference, 2, probes=("N/A", "a b")))
@@ -166,14 +166,14 @@ def test_a_token_that_spans_the_joint_is_an_error(running, opened):
             return ".\n" if token == 1 else super().piece(token)
 
     remote = opened(running(Merging))
-    with pytest.raises(TokenizationError, match="spans the joint"):
+    with pytest.raises(TokenizationError, match="spans the boundary"):
         remote.score(prompts(remote, "direct", 1))
 
 
 def test_a_special_token_written_in_a_text_is_an_error_where_text_is_sent(running, opened):
     remote = opened(running(TextOnly))
     builder = PromptBuilder(remote.tokenizer, get_template("review"), "direct")
-    with pytest.raises(TokenizationError, match="special token written out"):
+    with pytest.raises(TokenizationError, match="special token spelled out"):
         remote.score([builder.build("An end</s>of sorts", [], ("great", "terrible"))])
     whole = opened(running(fake.SGLang))
     assert len(whole.score([builder.build("An end</s>of sorts", [], ("great", "terrible"))])) == 1

@@ -1,4 +1,4 @@
-"""The meter: what is spent is counted, and the limit is never passed, whatever the order of events."""
+"""The meter: usage is counted, and the limit is never exceeded, in any order of events."""
 
 import pytest
 from hypothesis import given
@@ -19,29 +19,29 @@ def test_the_limit_holds_with_any_number_under_way(requests, limit):
     for tokens, end in requests:
         price = meter.price(tokens, 1)
         try:
-            aside = meter.set_aside(tokens, 1)
+            reserved = meter.reserve(tokens, 1)
         except BudgetError:
             assert expected + under_way + price > limit - 1e-9
             continue
         if end == "answered":
-            meter.answered(aside, tokens, 1)
+            meter.answered(reserved, tokens, 1)
         elif end == "refused":
-            meter.refused(aside)
+            meter.refused(reserved)
         elif end == "lost":
-            meter.lost(aside)
+            meter.lost(reserved)
         expected += price if end in ("answered", "lost") else 0.0
         under_way += price if end == "under way" else 0.0
-        assert meter.spent.cost == pytest.approx(expected)
+        assert meter.usage.cost == pytest.approx(expected)
         assert expected + under_way <= limit + 1e-9
 
 
 def test_without_prices_tokens_are_counted_and_nothing_costs():
     meter = UsageMeter()
-    meter.answered(meter.set_aside(10, 1), 12, 1)
-    meter.lost(meter.set_aside(10, 1))
-    meter.remembered(3)
-    spent = meter.spent
-    assert (spent.requests, spent.tokens_in, spent.tokens_out, spent.remembered, spent.cost) == (1, 12, 1, 3, None)
+    meter.answered(meter.reserve(10, 1), 12, 1)
+    meter.lost(meter.reserve(10, 1))
+    meter.from_cache(3)
+    spent = meter.usage
+    assert (spent.requests, spent.tokens_in, spent.tokens_out, spent.cached, spent.cost) == (1, 12, 1, 3, None)
     assert "cost" not in str(spent)
 
 

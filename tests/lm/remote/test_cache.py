@@ -1,4 +1,4 @@
-"""Remembered answers: found again by content, kept apart by model, and no text on disk."""
+"""Cached answers: found by content, separate for each model, and without text on disk."""
 
 import pytest
 
@@ -8,17 +8,17 @@ from zicl.lm.remote.requests import ScoreRequest
 from zicl.prompt.tokens import Segment
 
 
-def question(given="a secret sentence", wanted=(3, 4), following=False):
-    return ScoreRequest(Segment(given, (1, 2)), Segment("b", wanted), following)
+def request(given="a secret sentence", targets=(3, 4), next_token=False):
+    return ScoreRequest(Segment(given, (1, 2)), Segment("b", targets), next_token)
 
 
 def test_an_answer_is_there_for_the_next_process(tmp_path):
     path, numbers = tmp_path / "deep" / "answers.sqlite", (-1.25, -0.1)
     first = ScoreCache(path, "server|model", [-1.0])
-    first.keep(question(), numbers)
+    first.store(request(), numbers)
     # Not closed: a process that was killed did not do so either.
     second = ScoreCache(path, "server|model", [-1.002])
-    assert second.find([question(), question(wanted=(4, 3)), question(following=True)]) == {question(): numbers}
+    assert second.find([request(), request(targets=(4, 3)), request(next_token=True)]) == {request(): numbers}
     assert not any(b"secret" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     first.close()
     second.close()
@@ -27,20 +27,20 @@ def test_an_answer_is_there_for_the_next_process(tmp_path):
 def test_servers_and_models_are_kept_apart(tmp_path):
     path = tmp_path / "answers.sqlite"
     first = ScoreCache(path, "server|model", [-1.0, -2.0])
-    first.keep(question(), (-1.0,))
+    first.store(request(), (-1.0,))
     for who, probe in (("server|other", [-1.0, -2.0]), ("server|model", [-1.0, -2.02]), ("server|model", [-1.0])):
         other = ScoreCache(path, who, probe)
-        assert not other.find([question()])
+        assert not other.find([request()])
         other.close()
     first.close()
 
 
 def test_many_are_found_at_once(tmp_path):
     answers = ScoreCache(tmp_path / "answers.sqlite", "who", [])
-    asked = [question(wanted=(n,)) for n in range(1200)]
-    for n, one in enumerate(asked):
-        answers.keep(one, (-float(n),))
-    assert answers.find(asked) == {one: (-float(n),) for n, one in enumerate(asked)}
+    requests = [request(targets=(n,)) for n in range(1200)]
+    for n, one in enumerate(requests):
+        answers.store(one, (-float(n),))
+    assert answers.find(requests) == {one: (-float(n),) for n, one in enumerate(requests)}
     answers.close()
 
 

@@ -1,4 +1,4 @@
-"""An evaluation on a server: the rows of the local backend, stopped by the cost and gone on with."""
+"""An evaluation on a server: the rows of the local backend, also after it was stopped by the cost and resumed."""
 
 import json
 
@@ -26,12 +26,12 @@ def test_rows_are_those_of_the_local_backend_also_after_a_stop(running, opened, 
     experiment = make_experiment(write_task(tmp_path, test=4), methods=["no-demos", "z-icl", "icl-gold"], seeds=[13])
     server = running(fake.VLLM, key="sk-secret")
     price = {"price_in": 1000.0}
-    stopped = opened(server, max_cost=opened(server, **price).spent.cost + 10, **price)
+    stopped = opened(server, max_cost=opened(server, **price).usage.cost + 10, **price)
     with pytest.raises(BudgetError):
         evaluate(ExperimentContext(experiment, lm=stopped, index=index), tmp_path / "remote")
     asked = opened(server, **price)
     assert evaluate(ExperimentContext(experiment, lm=asked, index=index), tmp_path / "remote").complete
-    assert asked.spent.remembered > 0
+    assert asked.usage.cached > 0
 
     local = HFLanguageModel(*fake.tiny(), name="tiny", identity="tiny")
     evaluate(ExperimentContext(experiment, lm=local, index=index), tmp_path / "local")
@@ -66,12 +66,12 @@ def test_a_dry_run_asks_nothing_and_counts_what_would_be_sent(running, opened, i
     remote = opened(server)
     task = write_task(tmp_path, test=3)
     world = ExperimentContext(make_experiment(task, methods=["no-demos", "z-icl"], seeds=[13]), lm=remote, index=index)
-    asked, before = len(server.asked), remote.spent.tokens_in
+    asked, before = len(server.asked), remote.usage.tokens_in
     found = estimate(Runner(world), set())
     assert len(server.asked) == asked
     assert found.tokens_per_second is None
     evaluate(world, tmp_path / "remote")
-    assert sum(found.tokens.values()) == remote.spent.tokens_in - before
+    assert sum(found.tokens.values()) == remote.usage.tokens_in - before
 
 
 def test_rows_are_verified_by_asking_again(running, opened, index, tmp_path):
@@ -80,13 +80,13 @@ def test_rows_are_verified_by_asking_again(running, opened, index, tmp_path):
     experiment = experiment.model_copy(update={"lm": server.spec})
     evaluate(ExperimentContext(experiment, lm=opened(server), index=index), tmp_path / "remote")
     again = opened(server, recall=False)
-    before = again.spent.requests
+    before = again.usage.requests
     checked = verify(ExperimentContext(experiment, lm=again, index=index), ResultsFolder.open(tmp_path / "remote"))
     assert all(row.agrees for row in checked)
     # A server's numbers are not known to be float32.
     assert {row.allowed for row in checked} == {0.25}
-    assert again.spent.remembered == 0
-    assert again.spent.requests > before
+    assert again.usage.cached == 0
+    assert again.usage.requests > before
 
 
 def test_a_path_on_the_servers_machine_is_in_no_manifest(running, opened, index, tmp_path):

@@ -40,7 +40,7 @@ def test_a_wait_beyond_all_patience_is_an_error(running, opened, slept):
     server = running(fake.VLLM)
     remote = opened(server)
     server.faults.append(fake.refuse(429, Retry_After="86400"))
-    with pytest.raises(ServerError, match="left alone for 86400 seconds"):
+    with pytest.raises(ServerError, match="a pause of 86400 seconds"):
         scores(remote)
     assert not slept
 
@@ -76,7 +76,7 @@ def test_faults_that_do_not_pass_end_after_all_attempts(running, opened, slept):
     server = running(fake.VLLM)
     remote = opened(server, requests=1, attempts=4)
     server.faults += [fake.refuse(500)] * 4
-    with pytest.raises(ServerError, match=r"4 attempts; at last: 500: not now") as failed:
+    with pytest.raises(ServerError, match=r"4 attempts; the last error: 500: not now") as failed:
         scores(remote)
     assert failed.value.status == 500
     assert len(slept) == 3

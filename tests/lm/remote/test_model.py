@@ -1,4 +1,4 @@
-"""A run on a server: its key, its cost, what is remembered, and what an error leaves."""
+"""A run on a server: its key, its cost, its cache, and the state after an error."""
 
 import logging
 
@@ -8,7 +8,7 @@ from tests.conftest import tiny_model
 from tests.lm.remote import server as fake
 from tests.lm.remote.conftest import prompts, scores, tokenizer
 from zicl.exceptions import BudgetError, ServerError
-from zicl.lm.remote.model import open_remote
+from zicl.lm.remote.open import open_remote
 from zicl.lm.remote.settings import RemoteSettings
 
 
@@ -26,7 +26,7 @@ def test_the_key_comes_from_the_environment_and_is_shown_to_nobody(running, open
     monkeypatch.setenv("ZICL_API_KEY", "sk-very-secret")
     remote = opened(server)
     scores(remote)
-    shown = [caplog.text, repr(remote), repr(vars(remote)), repr(vars(remote._client)), str(remote.spent)]
+    shown = [caplog.text, repr(remote), repr(vars(remote)), repr(vars(remote._client)), str(remote.usage)]
     assert "sk-" not in "".join(shown)
     assert not any(b"sk-very" in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
@@ -62,7 +62,7 @@ def test_what_was_answered_is_not_asked_again(running, opened, right):
     asked = len(server.asked)
     assert scores(again) == right
     assert len(server.asked) == asked
-    assert again.spent.remembered == 6
+    assert again.usage.cached == 6
 
 
 def test_another_model_under_the_same_name_is_asked_again(running, opened, right):
@@ -71,7 +71,7 @@ def test_another_model_under_the_same_name_is_asked_again(running, opened, right
     server.model = tiny_model("gpt2")
     changed = opened(server)
     assert scores(changed) != right
-    assert changed.spent.remembered == 0
+    assert changed.usage.cached == 0
 
 
 def test_an_error_loses_no_answer(running, opened, right):
@@ -94,20 +94,20 @@ def test_the_cost_stops_a_run_and_the_same_run_goes_on(running, opened, right):
     server = running(fake.VLLM)
     price = {"price_in": 1000.0, "price_out": 2000.0}
     whole = opened(server, **price)
-    probed = whole.spent.cost
+    probed = whole.usage.cost
     tokens = sum(len(p.tokens(b)) for p in prompts(whole, "channel", 2) for b in range(3))
     needed = (tokens * 1000 + 6 * 2000) / 1e6
     limit = probed + needed * 0.6
     stopped = opened(server, max_cost=limit, **price)
-    with pytest.raises(BudgetError, match="could pass the limit") as stop:
+    with pytest.raises(BudgetError, match="could exceed the limit") as stop:
         scores(stopped)
-    assert "goes on, and may spend as much again" in stop.value.hint
-    assert probed < stopped.spent.cost <= limit
+    assert "may spend as much again" in stop.value.hint
+    assert probed < stopped.usage.cost <= limit
     goes_on = opened(server, **price)
     assert scores(goes_on) == right
-    total = stopped.spent.cost + goes_on.spent.cost - 2 * probed
+    total = stopped.usage.cost + goes_on.usage.cost - 2 * probed
     assert total == pytest.approx(needed)
-    assert goes_on.spent.remembered == stopped.spent.requests - whole.spent.requests > 0
+    assert goes_on.usage.cached == stopped.usage.requests - whole.usage.requests > 0
 
 
 def test_requests_run_at_once_up_to_the_limit(running, opened, right):

@@ -1,4 +1,4 @@
-"""What may be sent where: nothing leaves the machine without a yes, and no key goes where others could read it."""
+"""What may be sent where: no text leaves the machine without permission, and no key where others could read it."""
 
 import pytest
 from typer.testing import CliRunner
@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from tests.lm.remote import server as fake
 from zicl.cli.app import app
 from zicl.exceptions import ConfigError, ModelError, OfflineError, ServerError, UsageError
-from zicl.lm.remote.model import open_remote
+from zicl.lm.remote.open import open_remote
 from zicl.lm.remote.settings import ApiKey, RemoteSettings, ServerAddress, find_api_key
 
 AWAY = "http://192.0.2.1:9/v1#tiny"  # an address that belongs to nobody
@@ -88,7 +88,7 @@ def test_a_key_is_hidden():
 def test_a_redirect_is_not_followed(running, opened):
     server = running(fake.VLLM)
     server.faults.append(fake.refuse(307, Location="http://192.0.2.1/v1/models"))
-    with pytest.raises(ServerError, match="points elsewhere"):
+    with pytest.raises(ServerError, match="redirects to another address"):
         opened(server)
 
 
@@ -98,28 +98,28 @@ def classify(*options):
 
 def test_the_command_line_asks_a_server_and_says_what_it_spent(running, home):
     server = running(fake.VLLM)
-    options = ["--lm", server.spec, "--method", "no-demos", "--price-in", "2"]
+    options = ["--lm", server.spec, "--method", "no-demos", "--server", "price_in=2"]
     found = classify(*options)
     assert found.exit_code == 0, found.output
     assert "great" in found.stdout or "terrible" in found.stdout
     assert "requests" in found.stderr
     assert "cost 0.0" in found.stderr
     again = classify(*options)
-    assert "2 answers were remembered" in again.stderr
+    assert "2 answers from the cache" in again.stderr
 
 
 def test_options_of_servers_are_for_servers():
-    found = classify("--method", "no-demos", "--max-cost", "3")
+    found = classify("--method", "no-demos", "--server", "max_cost=3")
     assert isinstance(found.exception, UsageError)
-    assert "--max-cost is for a model behind a server" in str(found.exception)
+    assert "--server is for a model behind a server" in str(found.exception)
 
 
-@pytest.mark.parametrize("option", ["--max-cost", "--requests", "--context"])
-def test_nothing_is_not_no_limit(option, running, home):
+@pytest.mark.parametrize("key", ["max_cost", "requests", "context"])
+def test_zero_does_not_mean_no_limit(key, running, home):
     server = running(fake.VLLM)
-    found = classify("--lm", server.spec, "--method", "no-demos", "--price-in", "2", option, "0")
+    found = classify("--lm", server.spec, "--method", "no-demos", "--server", f"price_in=2,{key}=0")
     assert isinstance(found.exception, ConfigError)
-    assert option.strip("-").replace("-", "_") in str(found.exception)
+    assert key in str(found.exception)
     assert server.asked == []
 
 
@@ -129,9 +129,9 @@ def test_a_saved_classifier_finds_its_server_again(running, tmp_path, home):
     made = classify("--lm", server.spec, "--method", "no-demos", "--save", str(saved))
     assert made.exit_code == 0, made.output
     runner = CliRunner()
-    found = runner.invoke(app, ["classify", "A fine film.", "--with", str(saved), "--requests", "2"])
+    found = runner.invoke(app, ["classify", "A fine film.", "--with", str(saved), "--server", "requests=2"])
     assert found.exit_code == 0, found.output
-    assert "remembered" in found.stderr
+    assert "from the cache" in found.stderr
     server.following = False
-    other = runner.invoke(app, ["classify", "A fine film.", "--with", str(saved), "--requests", "2"])
+    other = runner.invoke(app, ["classify", "A fine film.", "--with", str(saved), "--server", "requests=2"])
     assert "is not the one" in str(other.exception)

@@ -7,7 +7,7 @@ from tests.conftest import byte_tokenizer
 from tests.lm.remote import server as fake
 from tests.lm.remote.conftest import prompts, scores
 from zicl.exceptions import ModelError, ModelNotFoundError, ServerError, TokenizationError
-from zicl.lm.remote.model import open_remote
+from zicl.lm.remote.open import open_remote
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_server_that_scores_everything_alike_is_refused(running, opened):
         def rows(self, tokens):
             return super().rows(tokens) * 0 - 2.0
 
-    with pytest.raises(ServerError, match="scores different texts alike"):
+    with pytest.raises(ServerError, match="gives different texts the same score"):
         opened(running(Constant))
 
 

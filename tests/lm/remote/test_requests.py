@@ -1,4 +1,4 @@
-"""Plans: whatever the tree, every scored token gets the number that belongs to it."""
+"""Request plans: in any tree, every scored token gets the number that belongs to it."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zicl.exceptions import PromptError
-from zicl.lm.remote.requests import ScoreRequest, along_trie, by_branch, is_direct
+from zicl.lm.remote.requests import ScoreRequest, is_direct, plan_along_trie, plan_by_branch
 from zicl.prompt.builder import Branch, Prompt
 from zicl.prompt.tokens import EMPTY, Segment
 
@@ -20,11 +20,11 @@ def likelihood(before, token):
     return -float(hash((tuple(before), token)) % 99_991) / 100
 
 
-def answers(question: ScoreRequest):
-    given, wanted = question.given.tokens, question.wanted.tokens
-    if question.following:
-        return tuple(likelihood(given, token) for token in wanted)
-    return tuple(likelihood(given + wanted[:n], token) for n, token in enumerate(wanted))
+def answers(request: ScoreRequest):
+    given, targets = request.given.tokens, request.targets.tokens
+    if request.next_token:
+        return tuple(likelihood(given, token) for token in targets)
+    return tuple(likelihood(given + targets[:n], token) for n, token in enumerate(targets))
 
 
 @given(tokens, branches)
@@ -35,21 +35,21 @@ def test_both_plans_find_the_number_of_every_token(prefix, drawn):
     expected = [
         [likelihood(prefix + given + scored[:n], token) for n, token in enumerate(scored)] for given, scored in drawn
     ]
-    for plan in (by_branch(prompt), along_trie(prompt)):
-        rows = plan.rows({question: answers(question) for question in plan.questions})
+    for plan in (plan_by_branch(prompt), plan_along_trie(prompt)):
+        rows = plan.branch_scores({request: answers(request) for request in plan.requests})
         assert [row.tolist() for row in rows] == [np.float32(row).tolist() for row in expected]
-        assert all(len(q.wanted) <= 20 for q in plan.questions if q.following)
+        assert all(len(q.targets) <= 20 for q in plan.requests if q.next_token)
 
 
 def test_very_many_next_tokens_are_asked_for_in_parts():
     lines = tuple(Branch(EMPTY, Segment("", (n,))) for n in range(45))
-    plan = along_trie(Prompt(Segment("", (1,)), EMPTY, lines))
-    assert [len(question.wanted) for question in plan.questions] == [20, 20, 5]
+    plan = plan_along_trie(Prompt(Segment("", (1,)), EMPTY, lines))
+    assert [len(request.targets) for request in plan.requests] == [20, 20, 5]
 
 
 def test_nothing_to_score_is_an_error():
     with pytest.raises(PromptError):
-        by_branch(Prompt(EMPTY, EMPTY, (Branch(EMPTY, Segment("", (1,))),)))
+        plan_by_branch(Prompt(EMPTY, EMPTY, (Branch(EMPTY, Segment("", (1,))),)))
 
 
 def test_inferences_are_told_apart():

@@ -1,27 +1,36 @@
-"""Waiting: longer each time, spread, never shorter than the server asks for."""
+"""The wait before a retry: longer each time, with jitter, and never shorter than the server asks for."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tenacity import Future, RetryCallState
 
-from zicl.lm.remote.client import retry_after, retry_delay
-
-share = st.floats(0, 1, exclude_max=True)
-
-
-@given(st.integers(0, 40), share, share)
-def test_a_wait_lies_in_the_upper_half_of_a_doubling_time(attempt, one, other):
-    most = min(60.0, 0.5 * 2**attempt)
-    assert most / 2 <= retry_delay(attempt, one) < most + 1e-9
-    assert retry_delay(attempt, one) <= retry_delay(attempt + 1, one)
-    assert (retry_delay(attempt, one) < retry_delay(attempt, other)) == (one < other) or abs(one - other) < 1e-9
+from zicl.lm.remote.client import _TransientError, _wait, retry_after
 
 
-@given(st.integers(0, 10), share, st.floats(0, 1000))
-def test_a_wait_is_never_shorter_than_asked_for(attempt, jitter, asked):
-    assert retry_delay(attempt, jitter, asked) >= asked
+def wait(attempt, pause=0.0):
+    """The seconds after failed attempt number ``attempt``, from 1."""
+    state = RetryCallState(None, None, (), {})
+    state.attempt_number = attempt
+    state.outcome = Future.construct(attempt, _TransientError("busy", retry_after=pause), has_exception=True)
+    return _wait(state)
+
+
+@given(st.integers(1, 40))
+def test_a_wait_lies_in_the_upper_half_of_a_doubling_time(attempt):
+    longest = min(60.0, 0.5 * 2 ** (attempt - 1))
+    assert longest / 2 <= wait(attempt) <= longest
+
+
+def test_waits_are_random():
+    assert len({wait(5) for _ in range(20)}) > 15
+
+
+@given(st.integers(1, 10), st.floats(0, 1000))
+def test_a_wait_is_added_to_what_the_server_asks_for(attempt, pause):
+    assert pause < wait(attempt, pause) <= pause + 60
 
 
 @given(st.integers(0, 100_000))
@@ -32,6 +41,6 @@ def test_seconds_and_dates_are_read(seconds):
 
 
 @given(st.text(max_size=20))
-def test_anything_else_asks_for_nothing_or_for_no_negative_time(text):
-    found = retry_after(text)
-    assert found is None or not found < 0
+def test_any_other_header_is_no_time_or_not_a_negative_one(text):
+    seconds = retry_after(text)
+    assert seconds is None or not seconds < 0

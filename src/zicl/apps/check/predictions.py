@@ -1,4 +1,4 @@
-"""What ``zicl classify`` wrote, read back: the predictions whose labels are to be checked."""
+"""Read the predictions that ``zicl classify`` wrote."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from zicl.exceptions import TextError
-from zicl.inputs.output import OutputNote
+from zicl.inputs.output import OutputMetadata
 from zicl.inputs.pair import Text
 from zicl.inputs.tables import InputRow, read_rows, row_name
 
-_SHARE = "p:"
+_PROBABILITY = "p:"
 
 
 @dataclass(frozen=True)
 class OutputPrediction:
-    """A row of the output. ``choices`` are its own labels and their words, where not every row has all of them."""
+    """A row of the output. ``choices`` maps its labels to their words, if they differ from row to row."""
 
     id: str
     text: Text
@@ -35,70 +35,67 @@ def read_predictions(
     pair_column: str | None = None,
     options_column: str | None = None,
 ) -> tuple[list[OutputPrediction], tuple[str, ...]]:
-    """The predictions in an output and the labels, in their order; unnamed columns are those that were classified."""
-    written = OutputNote.of(path)
+    """Return the predictions of an output, and the labels in order; the default columns are those classified."""
+    note = OutputMetadata.read(path)
     rows = read_rows(
         str(path),
-        text_column=text_column or written.text,
-        id_column=id_column or written.id,
-        pair_column=pair_column or written.pair,
-        options_column=options_column or written.options,
+        text_column=text_column or note.text,
+        id_column=id_column or note.id,
+        pair_column=pair_column or note.pair,
+        options_column=options_column or note.options,
     )
     labels = _labels(rows[0].columns, path)
-    counted = written.counted
-    if not written.noted:
-        # Other words than the labels' names can only be what they count.
+    counted = note.counted
+    if not note.exists:
+        # Options that are no label names must be the words of counted labels.
         counted = not {option for row in rows for option in row.options} <= set(labels)
-    found = []
-    for number, row in enumerate(rows, start=1):
-        found.append(_prediction(row, labels, row_name(str(path), number), counted=counted))
-    return found, labels
+    predictions = [
+        _prediction(row, labels, row_name(str(path), number), counted=counted)
+        for number, row in enumerate(rows, start=1)
+    ]
+    return predictions, labels
 
 
-def cell(columns: Mapping[str, Any], name: str, where: str) -> Any:
-    """A value, or an error that says which columns there are."""
+def cell_value(columns: Mapping[str, Any], name: str, where: str) -> Any:
+    """Return the value of a column, or raise an error that lists the columns."""
     if name not in columns:
         raise TextError(f"{where}: there is no column {name!r}", hint=f"there are: {', '.join(columns)}")
     return columns[name]
 
 
 def _labels(columns: Mapping[str, Any], path: Path) -> tuple[str, ...]:
-    labels = tuple(name.removeprefix(_SHARE) for name in columns if name.startswith(_SHARE))
+    labels = tuple(name.removeprefix(_PROBABILITY) for name in columns if name.startswith(_PROBABILITY))
     if not labels:
         raise TextError(
-            f"{path} has no columns {_SHARE}LABEL", hint="expected a file written by zicl classify --file … -o …"
+            f"{path} has no columns {_PROBABILITY}LABEL", hint="expected a file written by zicl classify --file … -o …"
         )
     return labels
 
 
 def _prediction(row: InputRow, labels: Sequence[str], where: str, *, counted: bool) -> OutputPrediction:
-    choices = _choices(row, labels, counted=counted)
-    own = tuple(choices) or tuple(labels)
-    if not choices and any(row.columns.get(_SHARE + label) in (None, "") for label in labels):
+    if counted:
+        choices = dict(zip(labels, row.options, strict=False))
+    else:
+        choices = {label: label for label in labels if label in row.options}
+    allowed = tuple(choices) or tuple(labels)
+    if not choices and any(row.columns.get(_PROBABILITY + label) in (None, "") for label in labels):
         raise TextError(
-            f"{where}: not all labels have a share, as where a row has labels of its own",
-            hint="name the column that holds them: --options-column",
+            f"{where}: not all labels have a probability, so the labels seem to differ from row to row",
+            hint="name the column that holds each row's labels: --options-column",
         )
-    predicted = str(cell(row.columns, "predicted", where) or "")
+    predicted = str(cell_value(row.columns, "predicted", where) or "")
     if not predicted:
-        # Left to a person (--review-below): what it would have been is what a better margin is found with.
-        predicted = max(own, key=lambda label: _number(row.columns, _SHARE + label, where))
-    if predicted not in own:
+        # Left for review (--review-below): the best label is needed to find a better margin.
+        predicted = max(allowed, key=lambda label: _number(row.columns, _PROBABILITY + label, where))
+    if predicted not in allowed:
         raise TextError(
-            f"{where}: the predicted label {predicted!r} is unknown", hint=f"the row's labels are: {', '.join(own)}"
+            f"{where}: the predicted label {predicted!r} is unknown", hint=f"the row's labels are: {', '.join(allowed)}"
         )
     return OutputPrediction(row.id, row.text, predicted, _number(row.columns, "margin", where), choices)
 
 
-def _choices(row: InputRow, labels: Sequence[str], *, counted: bool) -> dict[str, str]:
-    """A row's options by label: some of the labels, or the words that the labels count."""
-    if counted:
-        return dict(zip(labels, row.options, strict=False))
-    return {label: label for label in labels if label in row.options}
-
-
 def _number(columns: Mapping[str, Any], name: str, where: str) -> float:
-    value = cell(columns, name, where)
+    value = cell_value(columns, name, where)
     try:
         number = float(value)
     except (TypeError, ValueError):

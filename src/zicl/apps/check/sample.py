@@ -1,4 +1,4 @@
-"""Which rows of an output to label by hand: spread over predicted labels and margins, each with its weight."""
+"""Draw a stratified sample of an output to label by hand, by predicted label and margin, with weights."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from zicl.apps.check.predictions import OutputPrediction
 from zicl.apps.check.sheet import Sheet, SheetRow
 from zicl.exceptions import UsageError
 
-_BANDS = 3
-_LEAST = 2
+_MAX_BANDS = 3
+_MIN_ROWS_PER_BAND = 2
 
 
 @dataclass(frozen=True)
 class Stratum:
-    """Rows with one predicted label and similar margins, lowest band first."""
+    """Rows with the same predicted label and similar margins."""
 
     name: str
     rows: tuple[OutputPrediction, ...]
 
 
-def draw(predictions: Sequence[OutputPrediction], labels: Sequence[str], rows: int = 100, seed: int = 0) -> Sheet:
-    """About ``rows`` rows to label, in an order that gives nothing away.
+def stratified_sample(
+    predictions: Sequence[OutputPrediction], labels: Sequence[str], rows: int = 100, seed: int = 0
+) -> Sheet:
+    """Return a stratified sample of ``rows`` rows to label, in random order.
 
-    The strata are the predicted labels, cut into thirds by margin (fewer where there would be less than two
-    rows for each). Every stratum gives equally many rows, as far as it has them; a row's weight says how many
-    rows it stands for, so the weights sum to the number of predictions.
+    The strata are the predicted labels, cut into thirds by margin (fewer bands if there would be less than two rows for
+    each). Every stratum gives equally many rows, as far as it has them. A row's weight is the number of rows it
+    represents, so the weights sum to the number of predictions.
     """
     strata = stratify(predictions, seed, rows)
     counts = allocate({stratum.name: len(stratum.rows) for stratum in strata}, rows)
@@ -43,27 +45,27 @@ def draw(predictions: Sequence[OutputPrediction], labels: Sequence[str], rows: i
 
 
 def stratify(predictions: Sequence[OutputPrediction], seed: int, rows: int) -> list[Stratum]:
-    """The strata; as many margin bands a label as ``rows`` can fill with two rows each, at most three."""
+    """Return the strata: per label as many margin bands as ``rows`` can fill with two rows each, at most three."""
     by_label: dict[str, list[OutputPrediction]] = defaultdict(list)
-    # Equal margins are common at 1.0: a hash decides between them, not the file's order.
+    # Margins of 1.0 are common: a hash breaks ties, not the order of the file.
     for row in sorted(predictions, key=lambda row: (row.margin, stable_hash(seed, row.id, "band"))):
         by_label[row.predicted].append(row)
     if rows < len(by_label):
-        raise UsageError(
-            f"{rows} rows cannot stand for {len(by_label)} predicted labels", hint="ask for more with --rows"
-        )
-    bands = max(1, min(_BANDS, rows // (_LEAST * len(by_label))))
+        raise UsageError(f"{rows} rows cannot represent {len(by_label)} predicted labels", hint="raise --rows")
+    bands = max(1, min(_MAX_BANDS, rows // (_MIN_ROWS_PER_BAND * len(by_label))))
     strata = []
     for label in sorted(by_label):
         members: dict[int, list[OutputPrediction]] = defaultdict(list)
         for rank, row in enumerate(by_label[label]):
             members[rank * bands // len(by_label[label])].append(row)
-        strata += [Stratum(f"{label} {band + 1}/{bands}", tuple(found)) for band, found in sorted(members.items())]
+        strata += [
+            Stratum(f"{label} {band + 1}/{bands}", tuple(band_rows)) for band, band_rows in sorted(members.items())
+        ]
     return strata
 
 
 def allocate(sizes: Mapping[str, int], rows: int) -> dict[str, int]:
-    """Equal shares of ``rows``, none above its size; what is left over goes to the others, the largest first.
+    """Divide ``rows`` equally, none above its size; the remainder goes to the others, the largest first.
 
     >>> allocate({"a": 2, "b": 50, "c": 60}, 11)
     {'a': 2, 'b': 4, 'c': 5}

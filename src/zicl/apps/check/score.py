@@ -1,4 +1,4 @@
-"""What a labelled sheet says about all rows: accuracy, precision and recall, and where they are lost."""
+"""Estimate accuracy, precision, recall and the confusion matrix of all rows from a labelled sheet."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from zicl.apps.check.sheet import Sheet, SheetRow
 from zicl.exceptions import TextError, UsageError
 
 _Z = 1.959963984540054  # 95 %
-_MISTAKES = 5
+_MAX_MISTAKES = 5
 
 
 @dataclass(frozen=True)
 class WeightedEstimate:
-    """A weighted share with a 95 % interval; ``labelled`` rows speak for about ``rows`` rows of the output."""
+    """A weighted proportion with a 95 % interval, from ``labelled`` rows that represent about ``rows`` rows."""
 
     value: float
     low: float
@@ -27,7 +27,7 @@ class WeightedEstimate:
 
 @dataclass(frozen=True)
 class LabelQuality:
-    """How one label does; None where no labelled row says anything."""
+    """Precision and recall of one label; None without labelled rows to estimate it from."""
 
     label: str
     precision: WeightedEstimate | None
@@ -36,7 +36,7 @@ class LabelQuality:
 
 @dataclass(frozen=True)
 class ConfusionCell:
-    """One cell of the confusion matrix: rows it stands for, and rows labelled."""
+    """One cell of the confusion matrix: the estimated rows of the output, and the labelled rows behind them."""
 
     gold: str
     predicted: str
@@ -46,7 +46,7 @@ class ConfusionCell:
 
 @dataclass(frozen=True)
 class Threshold:
-    """The smallest margin from which on the wanted precision holds, and the share of all rows it keeps."""
+    """The smallest margin at or above which rows reach the wanted precision, and the proportion of rows it keeps."""
 
     margin: float
     precision: WeightedEstimate
@@ -55,7 +55,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A row that was labelled otherwise by hand."""
+    """A row whose gold label differs from the predicted one."""
 
     id: str
     text: str
@@ -66,7 +66,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """All a labelled sheet says. ``unspoken`` are rows in strata of which none was labelled."""
+    """All estimates. ``empty`` counts sheet rows without a label, ``unspoken`` output rows in strata without one."""
 
     accuracy: WeightedEstimate
     empty: int
@@ -79,27 +79,27 @@ class CheckReport:
 
 
 def score(sheet: Sheet, wanted: float = 0.9) -> CheckReport:
-    """Score a sheet; rows without a gold label are left out and the others of their stratum stand for them."""
+    """Score a sheet; the labelled rows of a stratum also represent its rows without a gold label."""
     if not 0 < wanted <= 1:
-        raise UsageError(f"a precision of {wanted} was asked for", hint="give one above 0 and at most 1, e.g. 0.9")
-    rows = reweighted(sheet.rows)
+        raise UsageError(f"the wanted precision is {wanted}", hint="expected a number above 0 and at most 1, e.g. 0.9")
+    rows = _reweight(sheet.rows)
     if not rows:
         raise TextError("no row of the sheet is labelled", hint="fill in its column 'gold'")
-    heard = {row.stratum for row in rows}
+    represented = {row.stratum for row in rows}
     return CheckReport(
-        estimate(rows),
+        estimate_accuracy(rows),
         empty=len(sheet.rows) - len(rows),
-        unspoken=math.fsum(row.weight for row in sheet.rows if row.stratum not in heard),
-        labels=tuple(_label_score(label, rows) for label in sheet.labels),
-        confusion=tuple(_cell(gold, predicted, rows) for gold in sheet.labels for predicted in sheet.labels),
+        unspoken=math.fsum(row.weight for row in sheet.rows if row.stratum not in represented),
+        labels=tuple(_label_quality(label, rows) for label in sheet.labels),
+        confusion=tuple(_confusion_cell(gold, label, rows) for gold in sheet.labels for label in sheet.labels),
         wanted=wanted,
-        threshold=threshold(rows, wanted),
-        mistakes=_mistakes(rows),
+        threshold=_find_threshold(rows, wanted),
+        mistakes=_most_confident_mistakes(rows),
     )
 
 
-def reweighted(rows: Sequence[SheetRow]) -> list[SheetRow]:
-    """The labelled rows; together they stand for all rows of their stratum."""
+def _reweight(rows: Sequence[SheetRow]) -> list[SheetRow]:
+    """Return the labelled rows, with weights that sum to all rows of their stratum."""
     size: dict[str, float] = defaultdict(float)
     labelled: dict[str, int] = defaultdict(int)
     for row in rows:
@@ -108,62 +108,62 @@ def reweighted(rows: Sequence[SheetRow]) -> list[SheetRow]:
     return [replace(row, weight=size[row.stratum] / labelled[row.stratum]) for row in rows if row.gold]
 
 
-def estimate(rows: Sequence[SheetRow]) -> WeightedEstimate:
-    """The weighted share of right predictions.
+def estimate_accuracy(rows: Sequence[SheetRow]) -> WeightedEstimate:
+    """Return the weighted proportion of correct predictions.
 
-    The interval is Wilson's, with the effective number of rows n* = P(1 - P) / V in place of n, where V is the
-    variance of the stratified estimator, the sum of W²p(1 - p)/n over the strata. Labels are often all right
-    or all wrong within a stratum, and p(1 - p) would call that certain from two rows on; so in P and V (not in the
-    estimate itself) each p is (right + 1) / (n + 2). With one stratum n* is n, and the interval plain Wilson.
-    There is no correction for a finite file: the question is how the classifier does on texts like these.
+    The interval is Wilson's, with the effective sample size n* = P(1 - P) / V in place of n, where V is the variance of
+    the stratified estimator, the sum of W²p(1 - p)/n over the strata. Within a stratum often all labels are correct, or
+    none, and p(1 - p) would be 0; so in P and V (not in the estimate itself) each p is (correct + 1) / (n + 2). With
+    one stratum n* is n, and the interval is plain Wilson. There is no finite population correction: the question is how
+    the classifier does on texts like these.
     """
     strata: dict[str, list[SheetRow]] = defaultdict(list)
     for row in rows:
         strata[row.stratum].append(row)
     total = math.fsum(row.weight for row in rows)
-    value = min(1.0, math.fsum(row.weight for row in rows if _right(row)) / total)
-    smooth, variance = 0.0, 0.0
+    value = min(1.0, math.fsum(row.weight for row in rows if _correct(row)) / total)
+    smoothed, variance = 0.0, 0.0
     for members in strata.values():
         share = math.fsum(row.weight for row in members) / total
-        p = (sum(map(_right, members)) + 1) / (len(members) + 2)
-        smooth += share * p
+        p = (sum(map(_correct, members)) + 1) / (len(members) + 2)
+        smoothed += share * p
         variance += share**2 * p * (1 - p) / len(members)
-    low, high = wilson(value, smooth * (1 - smooth) / variance)
+    low, high = wilson_interval(value, smoothed * (1 - smoothed) / variance)
     return WeightedEstimate(value, low, high, len(rows), total)
 
 
-def threshold(rows: Sequence[SheetRow], wanted: float) -> Threshold | None:
-    """The smallest margin of a labelled row such that all rows from it on reach the precision; None if none does."""
+def _find_threshold(rows: Sequence[SheetRow], wanted: float) -> Threshold | None:
+    """Return the smallest margin of a labelled row at or above which rows reach the precision; None if none does."""
     total = math.fsum(row.weight for row in rows)
     for margin in sorted({row.prediction.margin for row in rows}):
-        found = estimate([row for row in rows if row.prediction.margin >= margin])
-        if found.value >= wanted - 1e-12:
-            return Threshold(margin, found, min(1.0, found.rows / total))
+        precision = estimate_accuracy([row for row in rows if row.prediction.margin >= margin])
+        if precision.value >= wanted - 1e-12:
+            return Threshold(margin, precision, min(1.0, precision.rows / total))
     return None
 
 
-def wilson(p: float, n: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share seen in ``n`` rows."""
+def wilson_interval(p: float, n: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a proportion observed in ``n`` rows."""
     spread = _Z * math.sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
     middle, scale = p + _Z**2 / (2 * n), 1 + _Z**2 / n
     return max(0.0, min(p, (middle - spread) / scale)), min(1.0, max(p, (middle + spread) / scale))
 
 
-def _right(row: SheetRow) -> bool:
+def _correct(row: SheetRow) -> bool:
     return row.gold == row.prediction.predicted
 
 
-def _label_score(label: str, rows: Sequence[SheetRow]) -> LabelQuality:
+def _label_quality(label: str, rows: Sequence[SheetRow]) -> LabelQuality:
     predicted = [row for row in rows if row.prediction.predicted == label]
-    return LabelQuality(label, estimate(predicted) if predicted else None, _recall(label, rows))
+    return LabelQuality(label, estimate_accuracy(predicted) if predicted else None, _recall(label, rows))
 
 
 def _recall(label: str, rows: Sequence[SheetRow]) -> WeightedEstimate | None:
-    """The weighted share of a label's rows that got it.
+    """Return the weighted proportion of a label's rows that were predicted as it.
 
-    Rows that were predicted the label are right if they are of it, all others wrong; what is not certain is how many
-    of it there are on either side. The variance is that of a ratio of two such sums, each side's share smoothed as in
-    ``estimate``: once for the side, for smoothed in every stratum many labels would seem to hide everywhere.
+    Uncertain are the numbers of its rows among those predicted as the label (the hits) and among all others (the
+    misses). The variance is that of the ratio hits / (hits + misses), each proportion smoothed as in
+    ``estimate_accuracy``, but once per side: smoothed in every stratum, rare labels would seem to occur everywhere.
     """
     gold = [row for row in rows if row.gold == label]
     if not gold:
@@ -173,33 +173,32 @@ def _recall(label: str, rows: Sequence[SheetRow]) -> WeightedEstimate | None:
         members = [row for row in rows if (row.prediction.predicted == label) == hit]
         if members:
             size = math.fsum(row.weight for row in members)
-            # As many rows of equal weight would say as much.
+            # The effective sample size (Kish).
             count = size**2 / math.fsum(row.weight**2 for row in members)
-            of_it = math.fsum(row.weight for row in members if row.gold == label) / size
-            sides.append((hit, size, count, (count * of_it + 1) / (count + 2)))
-    there = math.fsum(size * share for _, size, _, share in sides)
-    smooth = math.fsum(size * share for hit, size, _, share in sides if hit) / there
+            share = math.fsum(row.weight for row in members if row.gold == label) / size
+            sides.append((hit, size, count, (count * share + 1) / (count + 2)))
+    positives = math.fsum(size * share for _, size, _, share in sides)
+    smoothed = math.fsum(size * share for hit, size, _, share in sides if hit) / positives
     variance = math.fsum(
-        (size * (hit - smooth)) ** 2 * share * (1 - share) / count for hit, size, count, share in sides
-    ) / (there**2)
+        (size * (hit - smoothed)) ** 2 * share * (1 - share) / count for hit, size, count, share in sides
+    ) / (positives**2)
     total = math.fsum(row.weight for row in gold)
-    value = min(1.0, math.fsum(row.weight for row in gold if _right(row)) / total)
-    # One side only: nothing is left to vary but the number of its rows.
-    n = smooth * (1 - smooth) / variance if variance else float(len(gold))
-    low, high = wilson(value, n)
+    value = min(1.0, math.fsum(row.weight for row in gold if _correct(row)) / total)
+    # With one side only the variance is 0.
+    n = smoothed * (1 - smoothed) / variance if variance else float(len(gold))
+    low, high = wilson_interval(value, n)
     return WeightedEstimate(value, low, high, len(gold), total)
 
 
-def _cell(gold: str, predicted: str, rows: Sequence[SheetRow]) -> ConfusionCell:
-    found = [row.weight for row in rows if (row.gold, row.prediction.predicted) == (gold, predicted)]
-    return ConfusionCell(gold, predicted, math.fsum(found), len(found))
+def _confusion_cell(gold: str, predicted: str, rows: Sequence[SheetRow]) -> ConfusionCell:
+    weights = [row.weight for row in rows if (row.gold, row.prediction.predicted) == (gold, predicted)]
+    return ConfusionCell(gold, predicted, math.fsum(weights), len(weights))
 
 
-def _mistakes(rows: Sequence[SheetRow]) -> tuple[Mistake, ...]:
-    wrong = sorted(
-        (row for row in rows if not _right(row)), key=lambda row: (-row.prediction.margin, row.prediction.id)
-    )
-    return tuple(
-        Mistake(one.prediction.id, str(one.prediction.text), one.prediction.predicted, one.gold, one.prediction.margin)
-        for one in wrong[:_MISTAKES]
-    )
+def _most_confident_mistakes(rows: Sequence[SheetRow]) -> tuple[Mistake, ...]:
+    mistakes = [
+        Mistake(row.prediction.id, str(row.prediction.text), row.prediction.predicted, row.gold, row.prediction.margin)
+        for row in rows
+        if not _correct(row)
+    ]
+    return tuple(sorted(mistakes, key=lambda mistake: (-mistake.margin, mistake.id))[:_MAX_MISTAKES])

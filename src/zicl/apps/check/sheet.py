@@ -1,6 +1,6 @@
-"""The sheet that is labelled by hand: a CSV file with an empty ``gold`` column, written once and read back.
+"""The sheet that is labelled by hand: a CSV file with an empty ``gold`` column, written and read back.
 
-What zicl predicted is not in it, as it would sway who labels, but in ``.NAME.key.json`` beside it.
+Predictions would bias the person who labels: they are in ``.NAME.key.json`` beside the sheet.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from zicl._util.files import read_json, write_json, write_text
-from zicl.apps.check.predictions import OutputPrediction, cell
+from zicl.apps.check.predictions import OutputPrediction, cell_value
 from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.inputs.output import to_csv
 from zicl.inputs.pair import Pair, Text, text_parts
 from zicl.inputs.tables import InputRow, read_rows, row_name
 
-# The columns that a sheet has only where rows are pairs, or have labels of their own.
+# Columns that a sheet has only if rows are pairs, or if labels differ from row to row.
 _SECOND, _CHOICES = "second text", "choices"
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
-_AGAIN = "it was written beside the sheet, under its name: move or rename it as the sheet was, or draw the sheet again"
+_KEY_HINT = (
+    "it belongs beside the sheet, under the sheet's name: move or rename it with the sheet, or draw the sheet again"
+)
 
 
 @dataclass(frozen=True)
 class SheetRow:
-    """A row to label. ``weight`` says how many rows of the output it stands for."""
+    """A row to label. ``weight`` is the number of rows of the output that it represents."""
 
     prediction: OutputPrediction
     stratum: str
@@ -42,21 +44,21 @@ class Sheet:
 
 
 def key_path(path: Path) -> Path:
-    """The file beside a sheet that holds what was predicted and how the rows were drawn."""
+    """Return the path of the file beside a sheet that holds the predictions, strata and weights."""
     return path.with_name(f".{path.name}.key.json")
 
 
 def write_sheet(path: Path, sheet: Sheet, *, overwrite: bool = False) -> None:
-    """Write the CSV file; one in which labels were filled in is left alone unless ``overwrite`` says otherwise."""
+    """Write the CSV file; one with labels filled in is replaced only with ``overwrite``."""
     if path.suffix != ".csv":
         raise UsageError(f"{path}: the sheet is a .csv file", hint="end its name in .csv")
     if path.exists() and not overwrite:
         _check_unlabelled(path)
-    columns = ["id", "text", *_extra(sheet.rows), "gold"]
-    shown = [{name: row[name] for name in columns} for row in map(_shown, sheet.rows)]
-    # Were this stopped half way, a new sheet must not be read with the predictions of an old one.
+    columns = ["id", "text", *_optional_columns(sheet.rows), "gold"]
+    shown = [{name: row[name] for name in columns} for row in map(_sheet_columns, sheet.rows)]
+    # If the process is killed between the two files, a new sheet must not be read with old predictions.
     key_path(path).unlink(missing_ok=True)
-    # With this mark, spreadsheet programs read the file as UTF-8.
+    # With a byte order mark, spreadsheet programs read the file as UTF-8.
     write_text(path, "\ufeff" + to_csv(shown, columns))
     drawn = [{**asdict(row.prediction), "stratum": row.stratum, "weight": row.weight} for row in sheet.rows]
     write_json(key_path(path), {"labels": sheet.labels, "rows": drawn})
@@ -65,38 +67,39 @@ def write_sheet(path: Path, sheet: Sheet, *, overwrite: bool = False) -> None:
 def read_sheet(path: Path) -> Sheet:
     """Read a sheet back; an unknown label in ``gold`` is an error that names the row. Case does not matter.
 
-    Rows that were taken out of the sheet count as not labelled.
+    Rows that were removed from the sheet count as not labelled.
     """
     drawn = _read_key(path)
-    pair_column = _SECOND if _SECOND in _extra(drawn.rows) else None
-    find, gold = _Finder(drawn), dict[str, str]()
-    # Spreadsheet programs may have made two ids the same: texts tell them apart.
+    pair_column = _SECOND if _SECOND in _optional_columns(drawn.rows) else None
+    match, gold = _RowMatcher(drawn), dict[str, str]()
+    # Not distinct: spreadsheet programs may have changed two ids to the same value.
     for number, row in enumerate(read_rows(str(path), pair_column=pair_column, distinct=False), start=1):
         where = row_name(str(path), number)
-        given = str(cell(row.columns, "gold", where) or "").strip()
-        one = find(row, where)
-        if one.id in gold:
-            raise TextError(f"{where}: the row {one.id!r} stands there twice", hint="take one of them out")
-        gold[one.id] = _label(given, one.choices or {name: name for name in drawn.labels}, f"{where} (id {one.id})")
+        given = str(cell_value(row.columns, "gold", where) or "").strip()
+        prediction = match(row, where)
+        if prediction.id in gold:
+            raise TextError(f"{where}: the row {prediction.id!r} occurs twice", hint="remove one of them")
+        choices = prediction.choices or {name: name for name in drawn.labels}
+        gold[prediction.id] = _parse_label(given, choices, f"{where} (id {prediction.id})")
     return Sheet(drawn.labels, tuple(replace(row, gold=gold.get(row.prediction.id, "")) for row in drawn.rows))
 
 
-def _label(given: str, choices: Mapping[str, str], where: str) -> str:
-    """The label that was filled in, by its name, its words or both as the sheet has them; none is none."""
+def _parse_label(given: str, choices: Mapping[str, str], where: str) -> str:
+    """Return the label that was filled in: by its name, its words, or both as in the sheet; empty stays empty."""
     if not given:
         return ""
-    for same in (str, str.casefold):
-        found = {
+    for normalize in (str, str.casefold):
+        matches = {
             name
             for name, words in choices.items()
-            if same(given) in (same(name), same(words), same(_choice(name, words)))
+            if normalize(given) in (normalize(name), normalize(words), normalize(_format_choice(name, words)))
         }
-        if len(found) == 1:
-            return found.pop()
-        if found:
+        if len(matches) == 1:
+            return matches.pop()
+        if matches:
             raise TextError(
-                f"{where}: {given!r} in column 'gold' may be any of {', '.join(sorted(found))}",
-                hint="write it as the sheet has it: " + " | ".join(_choice(*one) for one in choices.items()),
+                f"{where}: {given!r} in column 'gold' may be any of {', '.join(sorted(matches))}",
+                hint="write it as in the sheet: " + " | ".join(_format_choice(*choice) for choice in choices.items()),
             )
     raise TextError(
         f"{where}: the label {given!r} in column 'gold' is unknown",
@@ -104,76 +107,75 @@ def _label(given: str, choices: Mapping[str, str], where: str) -> str:
     )
 
 
-def _choice(name: str, words: str) -> str:
+def _format_choice(name: str, words: str) -> str:
     return name if name == words else f"{name}: {words}"
 
 
-def _extra(rows: Sequence[SheetRow]) -> list[str]:
+def _optional_columns(rows: Sequence[SheetRow]) -> list[str]:
     paired = any(isinstance(row.prediction.text, Pair) for row in rows)
-    chosen = any(row.prediction.choices for row in rows)
-    return [_SECOND] * paired + [_CHOICES] * chosen
+    with_choices = any(row.prediction.choices for row in rows)
+    return [_SECOND] * paired + [_CHOICES] * with_choices
 
 
-def _shown(row: SheetRow) -> dict[str, str]:
-    """What who labels a row gets to see."""
+def _sheet_columns(row: SheetRow) -> dict[str, str]:
     text, *second = text_parts(row.prediction.text)
-    choices = " | ".join(_choice(*one) for one in row.prediction.choices.items())
+    choices = " | ".join(_format_choice(*choice) for choice in row.prediction.choices.items())
     return {
         "id": row.prediction.id,
-        "text": _guarded(text),
-        _SECOND: _guarded("".join(second)),
-        _CHOICES: _guarded(choices),
+        "text": _escape_formula(text),
+        _SECOND: _escape_formula("".join(second)),
+        _CHOICES: _escape_formula(choices),
         "gold": row.gold,
     }
 
 
-def _guarded(text: str) -> str:
-    """A text that a spreadsheet program would take for a formula, with an apostrophe before it."""
+def _escape_formula(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet program would read as a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def _read_key(path: Path) -> Sheet:
     key = key_path(path)
     if not key.is_file():
-        raise StorageError(f"{key}, which says what zicl predicted for the rows of {path}, is not there", hint=_AGAIN)
+        raise StorageError(f"{key}, which holds the predictions for the rows of {path}, is missing", hint=_KEY_HINT)
     try:
-        found = read_json(key)
+        content = read_json(key)
         rows = []
-        for entry in found["rows"]:
+        for entry in content["rows"]:
             text = Pair(**entry["text"]) if isinstance(entry["text"], dict) else entry["text"]
-            one = OutputPrediction(entry["id"], text, entry["predicted"], entry["margin"], entry["choices"])
-            rows.append(SheetRow(one, entry["stratum"], entry["weight"]))
-        return Sheet(tuple(found["labels"]), tuple(rows))
+            prediction = OutputPrediction(entry["id"], text, entry["predicted"], entry["margin"], entry["choices"])
+            rows.append(SheetRow(prediction, entry["stratum"], entry["weight"]))
+        return Sheet(tuple(content["labels"]), tuple(rows))
     except (KeyError, TypeError) as error:
-        raise StorageError(f"{key} is damaged", hint=_AGAIN) from error
+        raise StorageError(f"{key} is damaged", hint=_KEY_HINT) from error
 
 
-class _Finder:
-    """Which drawn row a row of the sheet is: by its id, else by its text.
+class _RowMatcher:
+    """Match a row of the sheet to a drawn row, by its id, else by its text.
 
-    Spreadsheet programs write ids anew that look like numbers to them: 007 as 7, 12e4 as 120000.
+    Spreadsheet programs rewrite ids that look like numbers: 007 as 7, 12e4 as 120000.
     """
 
     def __init__(self, drawn: Sheet) -> None:
         self._ids = {row.prediction.id: row.prediction for row in drawn.rows}
         self._texts: dict[str, list[OutputPrediction]] = {}
         for row in drawn.rows:
-            self._texts.setdefault(_plain(row.prediction.text), []).append(row.prediction)
+            self._texts.setdefault(_normalize(row.prediction.text), []).append(row.prediction)
 
     def __call__(self, row: InputRow, where: str) -> OutputPrediction:
-        named, like = self._ids.get(row.id), self._texts.get(_plain(row.text), [])
-        if named is not None and (named in like or not like):
-            return named
-        if len(like) == 1 and named is None:
-            return like[0]
+        same_id, same_text = self._ids.get(row.id), self._texts.get(_normalize(row.text), [])
+        if same_id is not None and (same_id in same_text or not same_text):
+            return same_id
+        if len(same_text) == 1 and same_id is None:
+            return same_text[0]
         raise TextError(
             f"{where}: the id {row.id!r} is "
-            + ("none of those that were drawn" if named is None else "that of another row with another text"),
+            + ("none of those that were drawn" if same_id is None else "that of another row with another text"),
             hint="leave the columns id and text as zicl wrote them",
         )
 
 
-def _plain(text: Text) -> str:
+def _normalize(text: Text) -> str:
     return " ".join(" ".join(half.split()).removeprefix("'") for half in text_parts(text))
 
 

@@ -1,4 +1,4 @@
-"""Stages of Ray Data that draw nothing over the command's own progress, and whose errors are told in our words."""
+"""Split text and embed a corpus with Ray Data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from zicl.apps.cluster.connect import Cluster, WorkerSetup, cluster_error, model_path
+from zicl.apps.cluster.connect import Cluster, cluster_error
+from zicl.apps.cluster.worker import WorkerSetup, model_path
 from zicl.corpus.splitter import SplitMany, get_splitter, split_locally
 from zicl.corpus.store import Corpus
 from zicl.exceptions import ClusterError
@@ -19,49 +20,44 @@ from zicl.retrieve.builder import EmbedShards, embed_shard
 from zicl.retrieve.encoder import Encoder, load_encoder
 
 _SETTINGS: Mapping[str, Any] = {
+    # They would draw over those of the command.
     "enable_progress_bars": False,
-    # Ray's own wrapper is sent without what it wraps.
+    # Ray's wrapper is sent without the exception in it.
     "raise_original_map_exception": True,
-    # A large piece on a slow machine, or a wait for room, is no reason to end.
+    # A large group of texts on a slow machine, or a wait for free cores, is no failure.
     "execution_no_progress_timeout_s": -1,
-    # A piece comes back as one block, whatever its size.
+    # The result of a task comes back as one block, whatever its size.
     "target_max_block_size": 1 << 60,
 }
+# Characters of text per task, and tasks per window; the command reads one window ahead.
+TASK_CHARACTERS, _WINDOW_TASKS = 1 << 20, 64
 
 
 @contextmanager
-def stage() -> Iterator[None]:
-    """Around making a data set and reading its results, which come in any order."""
+def _ray_data() -> Iterator[None]:
+    """Apply the settings while a data set is made and read, and translate its errors."""
     from ray.data import DataContext
     from ray.exceptions import RayError
 
     context, log = DataContext.get_current(), logging.getLogger("ray.data")
     before, level = {name: getattr(context, name) for name in _SETTINGS if hasattr(context, name)}, log.level
-    _set(context, {name: _SETTINGS[name] for name in before})
+    for name in before:
+        setattr(context, name, _SETTINGS[name])
     log.setLevel(logging.ERROR)
     try:
         yield
     except RayError as error:
         raise cluster_error(error) from error
     finally:
-        _set(context, before)
+        for name, value in before.items():
+            setattr(context, name, value)
         log.setLevel(level)
 
 
-def _set(context: Any, values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        setattr(context, name, value)
-
-
-# -- Texts in pieces that are worth a task each.
-
-
-# A task takes so much text; a window of so many tasks is read ahead, which is what the driver holds of the text.
-TASK_CHARACTERS, _WINDOW = 1 << 20, 64
-
-
-def windows(texts: Iterable[str], characters: int = TASK_CHARACTERS, tasks: int = _WINDOW) -> Iterator[list[list[str]]]:
-    """Texts in groups of at least so many characters, and so many groups to a window.
+def windows(
+    texts: Iterable[str], characters: int = TASK_CHARACTERS, tasks: int = _WINDOW_TASKS
+) -> Iterator[list[list[str]]]:
+    """Yield windows of up to ``tasks`` groups of texts; a group has at least ``characters`` characters.
 
     >>> list(windows(["aa", "b", "c", "dd"], characters=2, tasks=2))
     [[['aa'], ['b', 'c']], [['dd']]]
@@ -81,20 +77,17 @@ def windows(texts: Iterable[str], characters: int = TASK_CHARACTERS, tasks: int 
         yield window
 
 
-# -- Splitting text into sentences as a stage of Ray Data.
-
-
 def split_on(cluster: Cluster, splitter: str, *, offline: bool = False, characters: int = TASK_CHARACTERS) -> SplitMany:
-    """Splits blocks on a cluster, so many characters a task; the order stays that of the text."""
-    # Text for one task only is split here: a folder of many small files is not worth a task each.
-    here, conditions = split_locally(get_splitter(splitter)), WorkerSetup(1, offline)
+    """Return a function that splits texts on a cluster, ``characters`` per task, and yields them in order."""
+    split_here, setup = split_locally(get_splitter(splitter)), WorkerSetup(1, offline)
 
     def split(texts: Iterable[str]) -> Iterator[list[list[str]]]:
         for window in windows(texts, characters):
+            # A folder of many small files is not worth a task per file.
             if len(window) == 1:
-                yield from here(window[0])
+                yield from split_here(window[0])
             else:
-                yield from _split_window(window, cluster, partial(_split, splitter, conditions))
+                yield from _split_window(window, cluster, partial(_split_group, splitter, setup))
 
     return split
 
@@ -105,7 +98,7 @@ def _split_window(window: list[list[str]], cluster: Cluster, task: partial[pa.Ta
     tables = [_numbered(number, "text", pa.array(group, pa.large_string())) for number, group in enumerate(window)]
     early: dict[int, list[list[list[str]]]] = {}
     due = 0
-    with stage():
+    with _ray_data():
         tasks = ray.data.from_arrow(tables).map_batches(
             task,
             batch_size=None,
@@ -113,7 +106,7 @@ def _split_window(window: list[list[str]], cluster: Cluster, task: partial[pa.Ta
             num_cpus=1,
             concurrency=cluster.workers * cluster.threads,
         )
-        # A group is a block of its own, and blocks come as they are done.
+        # Each group is one block, and blocks arrive in the order in which they are done.
         for batch in tasks.iter_batches(batch_size=None, batch_format="pyarrow"):
             early[batch["group"][0].as_py()] = batch["paragraphs"].to_pylist()
             while due in early:
@@ -121,8 +114,8 @@ def _split_window(window: list[list[str]], cluster: Cluster, task: partial[pa.Ta
                 due += 1
     if due != len(window):
         raise ClusterError(
-            f"{len(window) - due} of {len(window)} pieces of text did not come back whole",
-            hint="split without --on, and see the cluster's own logs",
+            f"{len(window) - due} of {len(window)} groups of texts did not come back",
+            hint="split without --on, and see the logs of the cluster",
         )
 
 
@@ -130,43 +123,41 @@ def _numbered(number: int, name: str, values: pa.Array) -> pa.Table:
     return pa.table({"group": pa.array([number] * len(values), pa.int32()), name: values})
 
 
-def _split(splitter: str, conditions: WorkerSetup, batch: pa.Table) -> pa.Table:
-    split = _splitter(splitter, conditions.offline, tuple(conditions.versions.items()))
-    found = list(split(batch["text"].to_pylist()))
+def _split_group(splitter: str, setup: WorkerSetup, batch: pa.Table) -> pa.Table:
+    """Split the texts of one group, in a worker process."""
+    split = _worker_splitter(splitter, setup.offline, tuple(setup.versions.items()))
+    paragraphs = list(split(batch["text"].to_pylist()))
     kind = pa.large_list(pa.large_list(pa.large_string()))
-    return _numbered(batch["group"][0].as_py(), "paragraphs", pa.array(found, kind))
+    return _numbered(batch["group"][0].as_py(), "paragraphs", pa.array(paragraphs, kind))
 
 
 @lru_cache(maxsize=1)
-def _splitter(name: str, offline: bool, versions: tuple[tuple[str, str], ...]) -> SplitMany:
-    """Made once a process, not once a task."""
-    WorkerSetup(1, offline, dict(versions)).keep()
+def _worker_splitter(name: str, offline: bool, versions: tuple[tuple[str, str], ...]) -> SplitMany:
+    """Set up a process and load its splitter, once per process and not per task."""
+    WorkerSetup(1, offline, dict(versions)).apply()
     return split_locally(get_splitter(name))
 
 
-# -- Embedding a corpus as a stage of Ray Data, with workers that hold the encoder.
+class EmbedWorker:
+    """Write shards of vectors to the corpus' folder, which all machines see."""
 
-
-class Embedder:
-    """Writes shards of vectors to the corpus' folder, which all machines see."""
-
-    def __init__(self, corpus: str, encoder: str, identity: str, conditions: WorkerSetup) -> None:
-        self._corpus, self._encoder, self._identity, self._conditions = corpus, encoder, identity, conditions
+    def __init__(self, corpus: str, encoder: str, identity: str, setup: WorkerSetup) -> None:
+        self._corpus, self._encoder, self._identity, self._setup = corpus, encoder, identity, setup
 
     @cached_property
     def _loaded(self) -> tuple[Corpus, Encoder]:
-        """Loaded with the first shard, not when it is made: Ray tells only the errors of the work itself."""
-        self._conditions.keep()
-        encoder = load_encoder(self._encoder, offline=self._conditions.offline)
+        # Loaded with the first shard: Ray does not report the errors of a constructor.
+        self._setup.apply()
+        encoder = load_encoder(self._encoder, offline=self._setup.offline)
         if encoder.identity != self._identity:
             raise ClusterError(
                 f"the encoder {self._encoder} is another one on a machine of the cluster",
-                hint="the same models have to be on all of them",
+                hint="put the same models on all machines",
             )
         return Corpus.open(self._corpus, verify=False), encoder
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Shards by the numbers they begin with, and the folder they go to."""
+        """Write the shards of a batch: their first rows, and the folder to write to."""
         corpus, encoder = self._loaded
         for start, folder in zip(batch["start"].tolist(), batch["folder"].tolist(), strict=True):
             embed_shard(corpus, encoder, corpus.indexed, start, Path(folder))
@@ -174,7 +165,7 @@ class Embedder:
 
 
 def embed_on(cluster: Cluster, corpus: Corpus, encoder: Encoder, *, offline: bool = False) -> EmbedShards:
-    """Return a function that embeds a corpus on a cluster."""
+    """Return a function that embeds shards of a corpus on a cluster."""
     import ray.data
 
     def embed(starts: Sequence[int], folder: Path) -> Iterator[int]:
@@ -185,11 +176,11 @@ def embed_on(cluster: Cluster, corpus: Corpus, encoder: Encoder, *, offline: boo
             "corpus": str(corpus.path.resolve()),
             "encoder": model_path(encoder.name),
             "identity": encoder.identity,
-            "conditions": WorkerSetup(cluster.threads, offline),
+            "setup": WorkerSetup(cluster.threads, offline),
         }
-        with stage():
+        with _ray_data():
             shards = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-                Embedder,
+                EmbedWorker,
                 fn_constructor_kwargs=arguments,
                 batch_size=1,
                 compute=ray.data.ActorPoolStrategy(size=min(cluster.workers, len(items))),

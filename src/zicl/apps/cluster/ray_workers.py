@@ -1,4 +1,4 @@
-"""Workers as Ray actors. Ray itself restarts none: the pool knows better whether one is still needed."""
+"""Workers as Ray actors. Ray restarts none of them: the pool knows whether a lost one is still needed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from zicl.apps.cluster.connect import Cluster, cluster_error, short_message
 from zicl.apps.cluster.pool import WorkerCall, WorkerLostError
 from zicl.exceptions import ClusterError
 
-# After so long without a word from any worker, it is said that the cluster may have no room for them.
-_PATIENCE = 60.0
+# After this many seconds without a result from any worker, say that the cluster may have no room for them.
+_NOTICE_AFTER = 60.0
 
 
 class RayWorkers:
-    """Workers of one class, made with the same arguments, on whichever machines have room for them.
+    """Workers of one class, with the same arguments, on whichever machines have room for them.
 
-    The class stores its arguments, has a method ``ready()`` that loads, and one for each call, with its argument.
+    The class stores its arguments, loads in ``load()``, and has one method with one argument for each kind of call.
     """
 
     def __init__(self, worker: type, arguments: Sequence[Any], cluster: Cluster, notice: Callable[[str], None]) -> None:
         self._arguments = [ray.put(argument) for argument in arguments]
-        self._notice, self._heard = notice, False
+        # No notice is due once a worker has answered, or one was given.
+        self._notice, self._noticed = notice, False
         self._class: Any = ray.remote(worker).options(
             num_cpus=cluster.threads,
             num_gpus=cluster.gpus,
@@ -34,30 +35,30 @@ class RayWorkers:
             scheduling_strategy="SPREAD",
         )
 
-    def hire(self) -> Any:
-        """A new actor."""
-        self._heard = False
+    def start(self) -> Any:
+        """Start a new actor."""
+        self._noticed = False
         return self._class.remote(*self._arguments)
 
-    def ready(self, worker: Any) -> Any:
-        """The future of its having loaded."""
-        return worker.ready.remote()
+    def load(self, worker: Any) -> Any:
+        """Let an actor load what it needs; return a future."""
+        return worker.load.remote()
 
-    def start(self, worker: Any, call: WorkerCall) -> Any:
-        """The future of a call's answer."""
+    def submit(self, worker: Any, call: WorkerCall) -> Any:
+        """Send a call; return a future of its result."""
         return getattr(worker, call.method).remote(call.argument)
 
-    def first(self, futures: Sequence[Any]) -> Any:
-        """Waits until one is there."""
-        while not (done := ray.wait(list(futures), num_returns=1, timeout=_PATIENCE)[0]):
-            if not self._heard:
+    def wait_any(self, futures: Sequence[Any]) -> Any:
+        """Wait until one of the futures is done, and return it."""
+        while not (done := ray.wait(list(futures), num_returns=1, timeout=_NOTICE_AFTER)[0]):
+            if not self._noticed:
                 self._notice("no worker has answered for a minute: there may be no room for one; see 'ray status'")
-                self._heard = True
-        self._heard = True
+                self._noticed = True
+        self._noticed = True
         return done[0]
 
     def result(self, future: Any) -> Any:
-        """The answer, or the error that the worker raised."""
+        """Return the result, or raise the worker's error or ``WorkerLostError``."""
         try:
             return ray.get(future)
         except RayTaskError as error:
@@ -66,13 +67,13 @@ class RayWorkers:
             if getattr(error, "actor_init_failed", False):
                 raise ClusterError(
                     f"a worker could not be started: {short_message(error)}",
-                    hint="the same Python and the same zicl have to be on all machines",
+                    hint="install the same Python and the same zicl on all machines",
                 ) from error
             raise WorkerLostError(short_message(error)) from error
         except RayError as error:
             raise WorkerLostError(short_message(error)) from error
 
-    def dismiss(self, worker: Any) -> None:
-        """End an actor at once."""
+    def stop(self, worker: Any) -> None:
+        """Kill an actor."""
         with contextlib.suppress(RayError):
             ray.kill(worker)

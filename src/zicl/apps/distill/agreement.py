@@ -1,4 +1,4 @@
-"""How well the small classifier repeats the language model, on rows it was not trained on."""
+"""Measure how well a distilled classifier repeats its teacher, on texts that it was not trained on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl.apps.check.score import wilson
-from zicl.apps.distill.train import loss
+from zicl.apps.check.score import wilson_interval
+from zicl.apps.distill.train import cross_entropy
 from zicl.score.calibration import Scores
 
 _TINY = 1e-300
@@ -18,10 +18,10 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class LabelAgreement:
-    """One label: rows the language model gave it, rows the small classifier gave it, and what they agree on.
+    """Agreement on one label: the teacher predicted it for ``rows`` texts, the student for ``given``.
 
-    ``agreement`` is the share of the language model's rows with the same label here, and ``divergence`` their mean
-    Kullback-Leibler divergence; None where the language model gave the label to no row.
+    ``agreement`` is the proportion of the teacher's rows that get the same label, ``divergence`` their mean
+    Kullback-Leibler divergence; both are None if the teacher predicted the label for no text.
     """
 
     label: str
@@ -33,10 +33,10 @@ class LabelAgreement:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The share of equal labels with a 95 % interval, and how far the probabilities lie apart.
+    """The proportion of equal labels, with a 95 % interval, and the distance between the probabilities.
 
-    ``majority`` is the share one gets by always saying ``most``, the language model's most frequent label: an
-    agreement means something only above it.
+    ``majority`` is the agreement of always predicting ``most``, the teacher's most frequent label: the baseline that
+    ``value`` has to exceed.
     """
 
     rows: int
@@ -50,35 +50,35 @@ class Agreement:
     labels: tuple[LabelAgreement, ...]
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Agreement:
-        """From plain values."""
+    def from_dict(cls, values: Mapping[str, Any]) -> Agreement:
+        """Return what ``dataclasses.asdict`` gave."""
         return cls(**{**values, "labels": tuple(LabelAgreement(**entry) for entry in values["labels"])})
 
 
-def measure_agreement(names: Sequence[str], shares: Scores, scores: Scores) -> Agreement:
-    """Compare the language model's probabilities with the small classifier's scores, a row each."""
-    theirs, ours = shares.argmax(axis=1), scores.argmax(axis=1)
-    cross = loss(shares, scores)
-    apart = cross + (shares * np.log(np.maximum(shares, _TINY))).sum(axis=1)
-    equal, counts = theirs == ours, np.bincount(theirs, minlength=len(names))
+def measure_agreement(names: Sequence[str], probabilities: Scores, scores: Scores) -> Agreement:
+    """Compare the teacher's probabilities with the student's scores, one row per text."""
+    teacher, student = probabilities.argmax(axis=1), scores.argmax(axis=1)
+    losses = cross_entropy(probabilities, scores)
+    divergences = losses + (probabilities * np.log(np.maximum(probabilities, _TINY))).sum(axis=1)
+    equal, counts = teacher == student, np.bincount(teacher, minlength=len(names))
     value = float(equal.mean())
-    low, high = wilson(value, len(shares))
+    low, high = wilson_interval(value, len(probabilities))
     return Agreement(
-        rows=len(shares),
+        rows=len(probabilities),
         value=value,
         low=low,
         high=high,
         most=names[int(counts.argmax())],
-        majority=float(counts.max() / len(shares)),
-        log_loss=float(cross.mean()),
-        divergence=float(apart.mean()),
+        majority=float(counts.max() / len(probabilities)),
+        log_loss=float(losses.mean()),
+        divergence=float(divergences.mean()),
         labels=tuple(
             LabelAgreement(
                 name,
                 rows=int(counts[n]),
-                given=int((ours == n).sum()),
-                agreement=_mean(equal[theirs == n]),
-                divergence=_mean(apart[theirs == n]),
+                given=int((student == n).sum()),
+                agreement=_mean(equal[teacher == n]),
+                divergence=_mean(divergences[teacher == n]),
             )
             for n, name in enumerate(names)
         ),

@@ -1,4 +1,4 @@
-"""What a distilled classifier says about a text."""
+"""DistilledClassifier: a linear model over an encoder's vectors, as a scikit-learn classifier and as a folder."""
 
 from __future__ import annotations
 
@@ -20,19 +20,23 @@ from zicl.classifier import TextClassifier, binary_difference
 from zicl.exceptions import ConfigError, EncoderMismatchError, StorageError, UsageError
 from zicl.inputs.pair import Text
 from zicl.inputs.texts import check_texts
-from zicl.persistence import CLASSIFIER, FORMAT, LABELS, check_label_names, relative_path, write_folder
+from zicl.persistence import FORMAT, LABELS, check_label_names, edited_error, relative_path, write_folder
 from zicl.prompt.labels import Labels, read_labels
 from zicl.prompt.template import Template, get_template
 from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
 from zicl.score.calibration import Scores, log_softmax
 
+_WEIGHTS = "weights.safetensors"
+# Large enough to form batches of texts of similar length, small enough to report progress.
+_CHUNK = 1024
+
 
 @dataclass(frozen=True)
 class DistilledPrediction:
-    """One classified text. Probabilities stand in the order of the labels.
+    """One classified text, with probabilities in the order of the labels.
 
-    >>> answer = DistilledPrediction("It rained.", {"dull": 0.7, "fine": 0.3})
-    >>> answer.label, round(answer.margin, 3)
+    >>> prediction = DistilledPrediction("It rained.", {"dull": 0.7, "fine": 0.3})
+    >>> prediction.label, round(prediction.margin, 3)
     ('dull', 0.4)
     """
 
@@ -41,30 +45,24 @@ class DistilledPrediction:
 
     @cached_property
     def label(self) -> str:
-        """The label of the highest probability."""
+        """Return the label with the highest probability."""
         return max(self.probabilities, key=lambda name: self.probabilities[name])
 
     @cached_property
     def margin(self) -> float:
-        """How far the first probability is above the second."""
+        """Return the difference between the two highest probabilities."""
         first, second = sorted(self.probabilities.values(), reverse=True)[:2]
         return first - second
 
 
-# -- What is left of the language model: one row of weights a label, over the encoder's vectors.
-
-
-# -- Where a distilled classifier comes from: kept with it, so that nobody has to guess what it repeats, and how well.
-
-
 @dataclass(frozen=True)
 class DistillationRecord:
-    """What it was distilled from, and how.
+    """How a classifier was distilled; saved with it.
 
-    ``lm`` is the language model's name and ``teacher`` all its answers depended on, its identity, settings and seed
-    among them. Of the ``texts`` that were given, ``distinct`` are different, the model was asked about ``sample``, and
-    ``trained`` of those were learned from with scikit-learn's C at ``strength``, the best of ``losses``; the rest are
-    the rows of ``agreement``.
+    ``lm`` is the name of the teacher's language model, ``teacher`` the teacher's fingerprint. Of ``texts`` texts,
+    ``distinct`` are different and ``sample`` were classified by the teacher; ``trained`` of these were trained on, with
+    scikit-learn's C at ``strength``, the best of ``losses``. The rest of the sample is what ``agreement`` was measured
+    on.
     """
 
     lm: str
@@ -78,43 +76,27 @@ class DistillationRecord:
     agreement: Agreement
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return asdict(self)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> DistillationRecord:
-        """From what ``to_dict`` gave, also by way of JSON, which has no tuples."""
+    def from_dict(cls, values: Mapping[str, Any]) -> DistillationRecord:
+        """Return what ``to_dict`` wrote."""
         losses = tuple((float(strength), float(loss)) for strength, loss in values["losses"])
-        return cls(**{**values, "losses": losses, "agreement": Agreement.of(values["agreement"])})
-
-
-# -- Many texts through the encoder, a piece at a time.
-
-
-# Long enough that batches of texts of about one length can be formed, short enough to say how far it is.
-_PIECE = 1024
-
-
-def encode_in_chunks(encoder: Encoder, texts: Sequence[Text]) -> Iterator[Vectors]:
-    """The vectors of the texts, in their order, in pieces; a pair is one text. Space around a text does not count."""
-    for start in range(0, len(texts), _PIECE):
-        yield encoder.encode([str(text.strip()) for text in texts[start : start + _PIECE]])
-
-
-# -- DistilledClassifier: a language model's answers at the encoder's speed, with scikit-learn's contract.
+        return cls(**{**values, "losses": losses, "agreement": Agreement.from_dict(values["agreement"])})
 
 
 class DistilledClassifier(TextClassifier):
-    """A linear model over an encoder's vectors, which learned from a language model's answers.
+    """A linear model over an encoder's vectors that was trained on a language model's predictions.
 
-    ``zicl.apps.distill.run.distill`` makes one and ``zicl.load`` reads one. ``fit`` learns nothing: it only checks.
+    ``zicl.distill`` makes one and ``zicl.load`` loads one. ``fit`` trains nothing: it only checks.
 
     Parameters
     ----------
-    linear : the weights, a row a label in the order of ``labels``
+    linear : the weights, one row per label in the order of ``labels``
     labels : the labels
-    encoder : what turns texts into vectors
-    origin : what it was distilled from, and how well it repeats that
+    encoder : the encoder of the texts
+    origin : how it was distilled, and how well it repeats its teacher
 
     Attributes
     ----------
@@ -122,7 +104,7 @@ class DistilledClassifier(TextClassifier):
     labels_ : the labels
 
     Texts are encoded in batches, which may change the last digits of a vector: a probability depends on the other
-    texts by less than 1e-4.
+    texts of the batch by less than 1e-4.
 
     """
 
@@ -135,11 +117,11 @@ class DistilledClassifier(TextClassifier):
         self.origin = origin
 
     def fit(self, X: Iterable[Any] | None = None, y: Iterable[str] | None = None) -> DistilledClassifier:
-        """Check that weights, labels and encoder belong together; ``X`` and ``y`` are not used."""
-        wanted = (len(self.labels), self.encoder.dimension)
-        if self.linear.weights.shape != wanted or self.linear.offsets.shape != wanted[:1]:
+        """Check that weights, labels and encoder match; ``X`` and ``y`` are not used."""
+        expected = (len(self.labels), self.encoder.dimension)
+        if self.linear.weights.shape != expected or self.linear.offsets.shape != expected[:1]:
             raise ConfigError(
-                f"the weights are made for (labels, dimensions) of {self.linear.weights.shape}, but there are {wanted}",
+                f"the weights are for (labels, dimensions) of {self.linear.weights.shape}, not of {expected}",
                 hint="give the labels and the encoder it was distilled with",
             )
         self.labels_ = self.labels
@@ -148,39 +130,39 @@ class DistilledClassifier(TextClassifier):
 
     @property
     def of_pairs(self) -> bool | None:
-        """Whether it learned from pairs of texts; None where it is not known what it was distilled from."""
+        """Return whether it was trained on pairs of texts; None if its origin is unknown."""
         if self.origin is None:
             return None
         template = self.origin.teacher["prompt"]["template"]
         if template == "auto":
-            # It picks templates of single texts.
+            # It chooses templates of single texts.
             return False
         return (get_template(template) if isinstance(template, str) else Template(*template)).two_fields
 
     def classify(self, X: Iterable[Any], progress: Progress | None = None) -> list[DistilledPrediction]:
-        """Labels with probabilities and margins, in the order of ``X``."""
+        """Return predictions with probabilities and margins, in the order of ``X``."""
         texts, names = check_texts(X), self.labels.names
-        shares = np.exp(log_softmax(self._scores(texts, progress)))
+        probabilities = np.exp(log_softmax(self._scores(texts, progress)))
         return [
             DistilledPrediction(text.strip(), dict(zip(names, row, strict=True)))
-            for text, row in zip(texts, shares.tolist(), strict=True)
+            for text, row in zip(texts, probabilities.tolist(), strict=True)
         ]
 
     def decision_function(self, X: Iterable[Any]) -> NDArray[np.float64]:
-        """What is compared, a column a label in the order of ``classes_``; of two labels the second less the first."""
+        """Return the scores, one column per class; for binary problems ``score[1] - score[0]``."""
         return binary_difference(self._columns(self._scores(check_texts(X))))
 
     def predict_proba(self, X: Iterable[Any]) -> NDArray[np.float64]:
-        """The softmax of what is compared, a column a label in the order of ``classes_``."""
+        """Return the softmax of the scores, one column per class."""
         return self._columns(np.exp(log_softmax(self._scores(check_texts(X)))))
 
     def predict(self, X: Iterable[Any]) -> NDArray[np.object_]:
-        """The label of the highest score."""
+        """Return the label with the highest score."""
         best = self._scores(check_texts(X)).argmax(axis=1)
         return np.array([self.labels.names[int(n)] for n in best], dtype=object)
 
     def _scores(self, texts: list[Text], progress: Progress | None = None) -> Scores:
-        """One column a label, in the order of the labels."""
+        """Return one column per label, in the order of the labels."""
         check_is_fitted(self, "classes_")
         parts: list[Scores] = [np.empty((0, len(self.labels)))]
         for vectors in encode_in_chunks(self.encoder, texts):
@@ -193,7 +175,7 @@ class DistilledClassifier(TextClassifier):
         return rows[:, [self.labels.names.index(name) for name in self.classes_]]
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return all that predictions depend on as plain values."""
+        """Return all that predictions depend on as plain values: equal ones give equal predictions."""
         return {
             "labels": self.labels.to_toml(),
             "distilled": self.linear.identity,
@@ -206,78 +188,72 @@ class DistilledClassifier(TextClassifier):
         return save_distilled(self, path)
 
 
-# -- A distilled classifier as a small folder: no pickle, everything checked on loading.
-
-
-_WEIGHTS = "weights.safetensors"
+def encode_in_chunks(encoder: Encoder, texts: Sequence[Text]) -> Iterator[Vectors]:
+    """Yield the vectors of texts, stripped, chunk by chunk; a pair is encoded as one text."""
+    for start in range(0, len(texts), _CHUNK):
+        yield encoder.encode([str(text.strip()) for text in texts[start : start + _CHUNK]])
 
 
 def save_distilled(classifier: DistilledClassifier, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a classifier to a new folder; one that holds the very same is left as it is."""
+    """Write a classifier to a new folder; one that holds exactly the same is left as it is."""
     from safetensors.numpy import save_file
 
-    folder, linear = Path(path), classifier.linear
-
-    def add(whole: Path) -> None:
-        save_file({"weights": linear.weights, "offsets": linear.offsets}, whole / _WEIGHTS)
-
-    # The hash of the weights is in the content.
-    content = _saved_content(classifier, folder)
-    return write_folder(folder, content, classifier.labels_.to_toml(), add=add, overwrite=overwrite)
-
-
-def _saved_content(classifier: DistilledClassifier, folder: Path) -> dict[str, Any]:
-    encoder, name, origin = classifier.encoder, classifier.encoder.name, classifier.origin
+    folder, linear, encoder, origin = Path(path), classifier.linear, classifier.encoder, classifier.origin
+    name = encoder.name
     if Path(name).expanduser().exists():
         name = relative_path(folder, Path(name))
-    return {
+    content = {
         "format": FORMAT,
         "kind": "distilled",
         "zicl": __version__,
         "encoder": {"name": name, "local": name != encoder.name, "identity": encoder.identity},
-        "weights": classifier.linear.identity,
-        # A row of weights is a label's by its place.
+        "weights": linear.identity,
+        # Rows of weights belong to labels by position.
         "labels": list(classifier.labels_.names),
         "distilled": None if origin is None else origin.to_dict(),
     }
+
+    def add_weights(target: Path) -> None:
+        save_file({"weights": linear.weights, "offsets": linear.offsets}, target / _WEIGHTS)
+
+    return write_folder(folder, content, classifier.labels_.to_toml(), add=add_weights, overwrite=overwrite)
 
 
 def load_distilled(
     folder: Path, content: dict[str, Any], *, encoder: str | Encoder | None = None, offline: bool = False
 ) -> DistilledClassifier:
-    """The classifier in a folder whose classifier.json holds ``content``; ``encoder`` says where it is now."""
+    """Load the classifier of a folder whose classifier.json holds ``content``; ``encoder`` replaces the saved one."""
     linear = _read_weights(folder, content["weights"])
     try:
-        origin = None if content["distilled"] is None else DistillationRecord.of(content["distilled"])
+        origin = None if content["distilled"] is None else DistillationRecord.from_dict(content["distilled"])
     except (TypeError, KeyError) as error:
-        raise UsageError(
-            f"{folder / CLASSIFIER}: {error}", hint="it was edited, or written by another version of zicl"
-        ) from error
-    known = content["encoder"]
-    found = _find_encoder(folder, known) if encoder is None else encoder
-    model = load_encoder(found, offline=offline) if isinstance(found, str) else found
-    if model.identity != known["identity"]:
+        raise edited_error(folder, error) from error
+    saved = content["encoder"]
+    if encoder is None:
+        encoder = _find_encoder(folder, saved)
+    if isinstance(encoder, str):
+        encoder = load_encoder(encoder, offline=offline)
+    if encoder.identity != saved["identity"]:
         raise EncoderMismatchError(
-            f"the encoder {model.name} is not the one {folder.name} was distilled with, {known['name']}",
+            f"the encoder {encoder.name} is not the one {folder.name} was distilled with, {saved['name']}",
             hint="its weights or tokenizer changed: get the old ones, or distil again",
         )
     labels = read_labels(folder / LABELS)
-    names = content["labels"]
-    check_label_names(folder, labels, names)
-    labels = Labels(tuple(labels[name] for name in names))
-    return DistilledClassifier(linear, labels, model, origin).fit()
+    check_label_names(folder, labels, content["labels"])
+    labels = Labels(tuple(labels[name] for name in content["labels"]))
+    return DistilledClassifier(linear, labels, encoder, origin).fit()
 
 
-def _find_encoder(folder: Path, known: dict[str, Any]) -> str:
-    if not known["local"]:
-        return str(known["name"])
-    place = (folder.resolve() / known["name"]).resolve()
-    if not place.exists():
+def _find_encoder(folder: Path, saved: dict[str, Any]) -> str:
+    if not saved["local"]:
+        return str(saved["name"])
+    path = (folder.resolve() / saved["name"]).resolve()
+    if not path.exists():
         raise UsageError(
-            f"the encoder of {folder.name} is not where it was ({known['name']} seen from it)",
+            f"the encoder of {folder.name} is not where it was ({saved['name']} seen from it)",
             hint="put it there again, or say where it is now: zicl.load(…, encoder=…)",
         )
-    return str(place)
+    return str(path)
 
 
 def _read_weights(folder: Path, identity: str) -> Linear:

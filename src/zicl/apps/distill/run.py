@@ -1,4 +1,4 @@
-"""Asking the language model about the drawn texts, once each: what it said is on disk as soon as it is said."""
+"""``distill``: from a fitted classifier with a language model and unlabelled texts to a small classifier."""
 
 from __future__ import annotations
 
@@ -29,71 +29,13 @@ from zicl.persistence import CLASSIFIER
 from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
 from zicl.score.calibration import Scores
 
-STAGE = "asking the language model"
-_FILE = "answers.jsonl"
-_CHUNK = 16
-
-
-def query_teacher(
-    teacher: ZICLClassifier,
-    texts: Sequence[Text],
-    work: Path,
-    *,
-    overwrite: bool = False,
-    report: ProgressReport = silent,
-) -> Scores:
-    """The language model's probabilities, one row a text and one column a label, in the labels' order.
-
-    They are kept in ``work`` by the text's hash: a run that was killed, or one that asks about more texts, goes on
-    with those that are missing. With ``overwrite``, answers under other settings are dropped, not an error.
-    """
-    target = _open(work / _FILE, teacher.fingerprint(), overwrite=overwrite)
-    names = [_name(text) for text in texts]
-    left = sum(name not in target.done for name in names)
-    begun, done = time.monotonic(), 0
-
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        report(STAGE, done, left, f"{done / max(time.monotonic() - begun, 1e-9):.2f} rows a second" if done else "")
-
-    advance(0)
-    # Counted from the first text: a resumed run forms the same groups.
-    order = teacher.order(texts)
-    for start in range(0, len(texts), _CHUNK):
-        chunk = [n for n in order[start : start + _CHUNK] if names[n] not in target.done]
-        if chunk:
-            results = teacher.classify([texts[n] for n in chunk], advance)
-            shares = [list(result.probabilities.values()) for result in results]
-            target.write([{"id": names[n], "p": row} for n, row in zip(chunk, shares, strict=True)])
-    return _read(target.path, names)
-
-
-def _open(path: Path, settings: dict[str, Any], *, overwrite: bool) -> OutputFile:
-    try:
-        return OutputFile(path, settings, ["id", "p"])
-    except UsageError:
-        if not overwrite:
-            raise
-        return OutputFile(path, settings, ["id", "p"], overwrite=True)
-
-
-def _name(text: Text) -> str:
-    return f"{text_hash(text_key(text)):016x}"
-
-
-def _read(path: Path, names: Sequence[str]) -> Scores:
-    with path.open(encoding="utf-8") as stream:
-        known = {entry["id"]: entry["p"] for entry in map(json.loads, stream)}
-    return np.array([known[name] for name in names], dtype=np.float64)
-
-
-# -- From a classifier with a language model and unlabelled texts to a small classifier.
-
-
 SAMPLE, HELD_OUT = 2000, 0.2
-# Below that there is nothing to choose C on.
-_LEAST = 5
+# With fewer texts there is nothing to choose C on.
+_MIN_TEXTS = 5
+# The progress stage of the teacher.
+STAGE = "asking the language model"
+_ANSWERS = "answers.jsonl"
+_CHUNK = 16
 
 
 def distill(
@@ -107,34 +49,57 @@ def distill(
     overwrite: bool = False,
     report: ProgressReport = silent,
 ) -> DistilledClassifier:
-    """A classifier that learned a fitted one's answers on ``texts``; everything is drawn by the teacher's seed.
+    """Train a small classifier to repeat a fitted classifier's predictions at the speed of the encoder alone.
 
-    The language model is asked about ``sample`` texts and a share of them, ``held_out``, is only compared with. The
-    vectors are those of ``encoder``, else of the teacher's corpus. What the language model said is kept in the folder
-    ``work``, if one is given, and is not asked again.
+    Parameters
+    ----------
+    teacher
+        A fitted classifier; its seed decides every random draw.
+    texts
+        Unlabelled texts, or pairs, like those to be classified; give thousands if there are as many.
+    sample
+        How many distinct texts the teacher classifies; they are chosen to be diverse.
+    held_out
+        The proportion of the sample that is not trained on, to measure the agreement on.
+    encoder
+        The encoder of the vectors; by default that of the teacher's corpus.
+    work
+        A folder that keeps the teacher's probabilities, so that an interrupted run can be resumed.
+    overwrite
+        Drop probabilities in ``work`` that were computed with other settings.
+    report
+        Called with the progress of each stage.
+
+    Returns
+    -------
+    DistilledClassifier
+        Ready to predict; its ``origin.agreement`` says how well it repeats the teacher.
+
     """
-    given = _checked(teacher, texts, sample, held_out)
-    distinct = distinct_texts(given)
-    encoder = encoder or _encoder(teacher)
+    checked = _check(teacher, texts, sample, held_out)
+    distinct = distinct_texts(checked)
+    if encoder is None:
+        encoder = load_encoder(offline=teacher.offline) if teacher.index_ is None else teacher.index_.encoder
     vectors = _embed(encoder, distinct, report)
     report("drawing the sample", 0, 1)
     chosen = diverse_sample(vectors, sample, teacher.seed_)
     report("drawing the sample", 1, 1)
-    asked, vectors = [distinct[int(n)] for n in chosen], vectors[chosen]
+    sampled, vectors = [distinct[int(n)] for n in chosen], vectors[chosen]
     with TemporaryDirectory(prefix="zicl-") as scratch:
-        shares = query_teacher(teacher, asked, work or Path(scratch), overwrite=overwrite, report=report)
-    learned, held = split(len(asked), held_out, teacher.seed_)
-    trained = train(vectors[learned], shares[learned], teacher.seed_, report)
+        probabilities = query_teacher(teacher, sampled, work or Path(scratch), overwrite=overwrite, report=report)
+    kept, held = split_rows(len(sampled), held_out, teacher.seed_)
+    trained = train(vectors[kept], probabilities[kept], teacher.seed_, report)
+    agreement = measure_agreement(teacher.labels_.names, probabilities[held], trained.linear.scores(vectors[held]))
     origin = DistillationRecord(
         lm=teacher.lm_.name,
         teacher=teacher.fingerprint(),
-        texts=len(given),
+        texts=len(checked),
         distinct=len(distinct),
-        sample=len(asked),
-        trained=len(learned),
+        sample=len(sampled),
+        trained=len(kept),
         strength=trained.strength,
         losses=trained.losses,
-        agreement=measure_agreement(teacher.labels_.names, shares[held], trained.linear.scores(vectors[held])),
+        agreement=agreement,
     )
     return DistilledClassifier(trained.linear, teacher.labels_, encoder, origin).fit()
 
@@ -149,12 +114,12 @@ def distill_to(
     overwrite: bool = False,
     report: ProgressReport = silent,
 ) -> DistilledClassifier:
-    """The same, saved to a folder. A run that was killed goes on with what it left in ``NAME.partial`` beside it."""
+    """Distil and save to a folder; an interrupted run is resumed from ``NAME.partial`` beside it."""
     if output.exists() and not overwrite:
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
     check_replaceable(output, CLASSIFIER, "saved classifier")
-    # Before the folder to work in is made: a wrong call leaves nothing behind.
-    texts = _checked(teacher, texts, sample, held_out)
+    # Checked before the work folder is made: a wrong call leaves nothing behind.
+    texts = _check(teacher, texts, sample, held_out)
     work = output.with_name(output.name + ".partial")
     with locked(work, f"{output} is being made by another process"):
         made = distill(teacher, texts, sample=sample, held_out=held_out, work=work, overwrite=overwrite, report=report)
@@ -163,49 +128,44 @@ def distill_to(
     return made
 
 
-def distinct_texts(texts: Iterable[Text]) -> list[Text]:
-    """The different texts, sorted: draws depend on which there are and not on their order.
+def _check(teacher: ZICLClassifier, texts: Iterable[Any], sample: int, held_out: float) -> list[Text]:
+    """Check the settings and the teacher, and return the texts if there are enough."""
+    if sample < _MIN_TEXTS:
+        raise ConfigError(f"the sample is {sample} texts; expected at least {_MIN_TEXTS}")
+    if not 0 < held_out < 1:
+        raise ConfigError(
+            f"the held-out proportion is {held_out}; expected a number between 0 and 1", hint="0.2, for example"
+        )
+    check_is_fitted(teacher, "pipeline_")
+    if teacher.labels_.counted:
+        raise ConfigError(
+            "a classifier whose options differ from text to text cannot be distilled",
+            hint="weights are trained for each label: name labels that all texts share",
+        )
+    checked = check_texts(texts)
+    distinct_texts(checked)
+    return checked
 
-    No text is both learned from and compared on.
+
+def distinct_texts(texts: Iterable[Text]) -> list[Text]:
+    """Return the distinct texts, sorted: draws depend on the set of texts and not on their order.
+
+    Without duplicates, no text is both trained on and held out.
     """
     distinct = sorted({text.strip() for text in texts}, key=text_key)
-    if len(distinct) < _LEAST:
+    if len(distinct) < _MIN_TEXTS:
         raise TextError(
-            f"{len(distinct)} different texts were given; expected at least {_LEAST}",
+            f"{len(distinct)} different texts were given; expected at least {_MIN_TEXTS}",
             hint="give more unlabelled texts: thousands, if there are as many",
         )
     return distinct
 
 
-def split(count: int, held_out: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to learn from (at least two) and rows to compare on (at least one)."""
+def split_rows(count: int, held_out: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows to train on (at least two) and the held-out rows (at least one)."""
     held = min(max(1, round(count * held_out)), count - 2)
     mixed = rng(seed, "rows to compare on").permutation(count)
     return np.sort(mixed[held:]), np.sort(mixed[:held])
-
-
-def _checked(teacher: ZICLClassifier, texts: Iterable[Any], sample: int, held_out: float) -> list[Text]:
-    """The texts, if there are enough of them, and the teacher and the settings can be used."""
-    if sample < _LEAST:
-        raise ConfigError(f"a sample of {sample} rows was asked for; expected at least {_LEAST}")
-    if not 0 < held_out < 1:
-        raise ConfigError(
-            f"a share of {held_out} to compare on was asked for; expected one between 0 and 1", hint="0.2, for example"
-        )
-    check_is_fitted(teacher, "pipeline_")
-    if teacher.labels_.counted:
-        raise ConfigError(
-            "a classifier whose options are other words for every text cannot be distilled",
-            hint="weights are learned for each label: name labels that stay the same",
-        )
-    given = check_texts(texts)
-    distinct_texts(given)
-    return given
-
-
-def _encoder(teacher: ZICLClassifier) -> Encoder:
-    """The corpus' own, whose vectors the language model's demonstrations were found with; else the default."""
-    return load_encoder(offline=teacher.offline) if teacher.index_ is None else teacher.index_.encoder
 
 
 def _embed(encoder: Encoder, texts: Sequence[Text], report: ProgressReport) -> Vectors:
@@ -217,3 +177,50 @@ def _embed(encoder: Encoder, texts: Sequence[Text], report: ProgressReport) -> V
         done += len(vectors)
         report("embedding", done, len(texts), "texts")
     return np.concatenate(parts)
+
+
+def query_teacher(
+    teacher: ZICLClassifier,
+    texts: Sequence[Text],
+    work: Path,
+    *,
+    overwrite: bool = False,
+    report: ProgressReport = silent,
+) -> Scores:
+    """Return the teacher's probabilities, one row per text, one column per label in the labels' order.
+
+    They are stored in ``work`` by the hash of the text, chunk by chunk: a resumed run, or one with more texts, computes
+    only the missing ones. With ``overwrite``, probabilities of other settings are dropped; without, they are an error.
+    """
+    target = _open_answers(work / _ANSWERS, teacher.fingerprint(), overwrite=overwrite)
+    ids = [f"{text_hash(text_key(text)):016x}" for text in texts]
+    missing = sum(id_ not in target.done for id_ in ids)
+    begun, done = time.monotonic(), 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        rate = done / max(time.monotonic() - begun, 1e-9)
+        report(STAGE, done, missing, f"{rate:.2f} rows per second" if done else "")
+
+    advance(0)
+    # Chunks are counted over all texts: a resumed run forms the same ones.
+    order = teacher.order(texts)
+    for start in range(0, len(texts), _CHUNK):
+        chunk = [n for n in order[start : start + _CHUNK] if ids[n] not in target.done]
+        if chunk:
+            predictions = teacher.classify([texts[n] for n in chunk], advance)
+            rows = [list(prediction.probabilities.values()) for prediction in predictions]
+            target.write([{"id": ids[n], "p": row} for n, row in zip(chunk, rows, strict=True)])
+    with target.path.open(encoding="utf-8") as stream:
+        known = {entry["id"]: entry["p"] for entry in map(json.loads, stream)}
+    return np.array([known[id_] for id_ in ids], dtype=np.float64)
+
+
+def _open_answers(path: Path, settings: dict[str, Any], *, overwrite: bool) -> OutputFile:
+    try:
+        return OutputFile(path, settings, ["id", "p"])
+    except UsageError:
+        if not overwrite:
+            raise
+        return OutputFile(path, settings, ["id", "p"], overwrite=True)

@@ -1,4 +1,4 @@
-"""Which rows the language model is asked about: some of every kind of text there is."""
+"""Choose diverse texts to distil from, and fit a linear model to the teacher's probabilities."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from zicl.score.calibration import Scores, log_softmax
 
 Rows = NDArray[np.int64]
 
-# A cluster is drawn from about so often; more clusters than this tell nothing more apart.
-_EACH, _MOST_CLUSTERS = 8, 256
-# Clusters are found on so many rows at most, and the others join the nearest.
-_LEARN, _PIECE = 20_000, 8_192
+# About this many rows per cluster are sampled; more clusters than the maximum separate nothing more.
+_ROWS_PER_CLUSTER, _MAX_CLUSTERS = 8, 256
+# Clusters are fitted on at most this many rows; all rows are assigned in chunks.
+_CLUSTER_FIT_ROWS, _CHUNK = 20_000, 8_192
+# Values of scikit-learn's C: the larger, the closer to the teacher and the less smooth.
+STRENGTHS = (0.1, 1.0, 10.0, 100.0)
+_FOLDS = 5
+# A label with probability 0 everywhere would get weights without bound.
+_MIN_PROBABILITY = 1e-6
 
 
 def diverse_sample(vectors: NDArray[np.float32], count: int, seed: int) -> Rows:
-    """``count`` rows in their order, drawn from clusters in proportion to their size, and at least one from each.
+    """Draw ``count`` rows from k-means clusters in proportion to their size, at least one from each.
 
-    All rows, if there are no more than that.
+    Rows are sorted; all are returned if there are no more than ``count``.
     """
     if count >= len(vectors):
         return np.arange(len(vectors))
-    clusters = _clusters(vectors, max(1, min(_MOST_CLUSTERS, count // _EACH)), seed)
+    clusters = _assign_clusters(vectors, max(1, min(_MAX_CLUSTERS, count // _ROWS_PER_CLUSTER)), seed)
     numbers, sizes = np.unique(clusters, return_counts=True)
     drawn = [
         rng(seed, "rows to distil from", int(number)).choice(np.flatnonzero(clusters == number), share, replace=False)
@@ -39,119 +44,111 @@ def diverse_sample(vectors: NDArray[np.float32], count: int, seed: int) -> Rows:
 
 
 def allocate_rows(sizes: Rows, count: int) -> Rows:
-    """``count`` draws over groups of these sizes: one each, the rest in proportion, and never more than there are.
+    """Divide ``count`` draws among groups: one each, the rest in proportion to size, never more than the size.
 
     >>> allocate_rows(np.array([90, 9, 1]), 12).tolist()
     [9, 2, 1]
     """
     spare, left = sizes - 1, count - len(sizes)
     total = max(1, int(spare.sum()))
-    # Whole numbers throughout: what is left over goes to the largest remainders.
-    whole, rest = spare * left // total, spare * left % total
-    first = np.argsort(-rest, kind="stable")[: left - int(whole.sum())]
-    whole[first] += 1
-    drawn: Rows = whole + 1
+    # Integer arithmetic; the rest goes to the largest remainders.
+    extra, remainder = spare * left // total, spare * left % total
+    extra[np.argsort(-remainder, kind="stable")[: left - int(extra.sum())]] += 1
+    drawn: Rows = extra + 1
     return drawn
 
 
-def _clusters(vectors: NDArray[np.float32], count: int, seed: int) -> Rows:
-    """The cluster of each row."""
+def _assign_clusters(vectors: NDArray[np.float32], count: int, seed: int) -> Rows:
+    """Return the cluster of each row."""
     from sklearn.cluster import MiniBatchKMeans
 
-    learned: Rows = np.arange(len(vectors))
-    if len(vectors) > _LEARN:
-        learned = np.sort(rng(seed, "rows to find clusters on").choice(len(vectors), _LEARN, replace=False))
+    fit_rows: Rows = np.arange(len(vectors))
+    if len(vectors) > _CLUSTER_FIT_ROWS:
+        sample = rng(seed, "rows to find clusters on").choice(len(vectors), _CLUSTER_FIT_ROWS, replace=False)
+        fit_rows = np.sort(sample)
     state = stable_hash(seed, "clusters to distil from") % 2**32
-    # Double precision: the rounding of another machine must not move a text to another cluster.
-    fitted = MiniBatchKMeans(count, n_init=3, random_state=state).fit(vectors[learned].astype(np.float64))
-    pieces = [vectors[start : start + _PIECE] for start in range(0, len(vectors), _PIECE)]
-    return np.concatenate([fitted.predict(piece.astype(np.float64)) for piece in pieces]).astype(np.int64)
+    # Double precision: rounding on another machine must not move a text to another cluster.
+    kmeans = MiniBatchKMeans(count, n_init=3, random_state=state).fit(vectors[fit_rows].astype(np.float64))
+    chunks = [vectors[start : start + _CHUNK] for start in range(0, len(vectors), _CHUNK)]
+    return np.concatenate([kmeans.predict(chunk.astype(np.float64)) for chunk in chunks]).astype(np.int64)
 
 
-# -- Learning the language model's probabilities from vectors, by logistic regression.
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A linear model: one row of weights and one offset per label, in the order of the labels."""
 
+    weights: NDArray[np.float64]
+    offsets: NDArray[np.float64]
 
-# Values of scikit-learn's C: the larger, the closer to the model's answers and the less smooth.
-STRENGTHS = (0.1, 1.0, 10.0, 100.0)
-_FOLDS = 5
-# A label whose share is 0 everywhere would be pushed away without end.
-_FLOOR = 1e-6
+    def scores(self, vectors: NDArray[np.float32]) -> Scores:
+        """Return one row per vector, one column per label."""
+        scores: Scores = vectors.astype(np.float64) @ self.weights.T + self.offsets
+        return scores
+
+    @cached_property
+    def identity(self) -> str:
+        """Return a hash of all numbers."""
+        parts = (np.array(self.weights.shape, dtype="<i8"), self.weights.astype("<f8"), self.offsets.astype("<f8"))
+        return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The weights, the C they were fitted with, and the cross-validated loss of every C that was tried."""
+    """A fitted model, its C (``strength``), and the cross-validated loss of every C that was tried."""
 
     linear: Linear
     strength: float
     losses: tuple[tuple[float, float], ...]
 
 
-def train(vectors: NDArray[np.float32], shares: Scores, seed: int, report: ProgressReport = silent) -> Trained:
-    """Fit weights to probabilities, one row a text and one column a label; C is chosen on these rows alone."""
+def train(vectors: NDArray[np.float32], probabilities: Scores, seed: int, report: ProgressReport = silent) -> Trained:
+    """Fit a linear model to probabilities, one row per text, one column per label; C is chosen by cross-validation."""
     losses = []
     for number, strength in enumerate(STRENGTHS):
         report("training", number, len(STRENGTHS) + 1)
-        found = [
-            loss(shares[held], fit_linear(vectors[kept], shares[kept], strength).scores(vectors[held]))
+        fold_losses = [
+            cross_entropy(
+                probabilities[held], fit_linear(vectors[kept], probabilities[kept], strength).scores(vectors[held])
+            )
             for kept, held in _folds(len(vectors), seed)
         ]
-        losses.append((strength, float(np.concatenate(found).mean())))
-    # Of equal losses the first, and with it the smoothest.
+        losses.append((strength, float(np.concatenate(fold_losses).mean())))
+    # Ties go to the first, which is the smoothest.
     best = min(losses, key=lambda pair: pair[1])[0]
     report("training", len(STRENGTHS), len(STRENGTHS) + 1)
-    linear = fit_linear(vectors, shares, best)
+    linear = fit_linear(vectors, probabilities, best)
     report("training", len(STRENGTHS) + 1, len(STRENGTHS) + 1)
     return Trained(linear, best, tuple(losses))
 
 
-def fit_linear(vectors: NDArray[np.float32], shares: Scores, strength: float) -> Linear:
-    """Each row stands there once a label, and weighs as much as the label's probability."""
+def fit_linear(vectors: NDArray[np.float32], probabilities: Scores, strength: float) -> Linear:
+    """Fit a logistic regression to soft labels: each text occurs once per label, weighted by its probability."""
     from sklearn.linear_model import LogisticRegression
 
-    count, labels = shares.shape
+    count, labels = probabilities.shape
     rows = np.repeat(vectors.astype(np.float64), labels, axis=0)
     targets = np.tile(np.arange(labels), count)
     model = LogisticRegression(C=strength, max_iter=5000)
-    model.fit(rows, targets, sample_weight=np.maximum(shares, _FLOOR).ravel())
+    model.fit(rows, targets, sample_weight=np.maximum(probabilities, _MIN_PROBABILITY).ravel())
     weights, offsets = model.coef_, model.intercept_
     if labels == 2:
-        # Of two labels scikit-learn keeps the difference.
+        # For binary problems scikit-learn keeps only the difference of the two labels.
         weights, offsets = np.concatenate([-weights, weights]) / 2, np.concatenate([-offsets, offsets]) / 2
     return Linear(np.ascontiguousarray(weights, dtype=np.float64), np.asarray(offsets, dtype=np.float64))
 
 
-def loss(shares: Scores, scores: Scores) -> Scores:
-    """The cross-entropy of each row: its log-loss against probabilities instead of one right label.
+def cross_entropy(probabilities: Scores, scores: Scores) -> Scores:
+    """Return the cross-entropy of each row: the log-loss against probabilities instead of one label.
 
-    >>> loss(np.array([[1.0, 0.0]]), np.log([[0.5, 0.5]])).round(3).tolist()
+    >>> cross_entropy(np.array([[1.0, 0.0]]), np.log([[0.5, 0.5]])).round(3).tolist()
     [0.693]
     """
-    found: Scores = -(shares * log_softmax(scores)).sum(axis=1)
-    return found
+    losses: Scores = -(probabilities * log_softmax(scores)).sum(axis=1)
+    return losses
 
 
-def _folds(count: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _folds(count: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
     from sklearn.model_selection import KFold
 
     state = stable_hash(seed, "folds to choose C on") % 2**32
     yield from KFold(min(_FOLDS, count), shuffle=True, random_state=state).split(np.empty(count))
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """A score for each label, in the labels' order: its weights times the vector, plus its offset."""
-
-    weights: NDArray[np.float64]
-    offsets: NDArray[np.float64]
-
-    def scores(self, vectors: NDArray[np.float32]) -> Scores:
-        """One row a vector, one column a label."""
-        found: Scores = vectors.astype(np.float64) @ self.weights.T + self.offsets
-        return found
-
-    @cached_property
-    def identity(self) -> str:
-        """A hash of all numbers."""
-        parts = (np.array(self.weights.shape, dtype="<i8"), self.weights.astype("<f8"), self.offsets.astype("<f8"))
-        return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()

@@ -1,18 +1,31 @@
-"""Names in a request: of methods, templates and retrievers. A wrong one is refused with the part it stands in."""
+"""From a request's settings to a classifier: the server's default one, or a cached variant of it.
+
+Names of methods, templates and retrievers are checked here; a wrong one is refused with the field it is in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from zicl._util.cache import BoundedCache
 from zicl._util.registry import did_you_mean
 from zicl.apps.serve import schema
 from zicl.apps.serve.problems import INVALID, RefusedError
 from zicl.classifier import ZICLClassifier
-from zicl.config import METHODS, Calibration, PromptSettings, get_method
+from zicl.config import (
+    METHODS,
+    Calibration,
+    Labelling,
+    PromptSettings,
+    Retrieval,
+    Scoring,
+    Settings,
+    get_method,
+    resolve,
+)
 from zicl.exceptions import PromptError, RetrievalError, TokenizationError, UsageError
 from zicl.prompt.labels import Label, Labels
 from zicl.prompt.template import TEMPLATES, Template
@@ -20,83 +33,17 @@ from zicl.retrieve.index import Index
 from zicl.retrieve.strategies.base import RETRIEVERS
 from zicl.score.ensemble import Ensemble
 
-_LINES = "for example ['Review: {input}', 'Sentiment: {label}']"
-
-
-def templates() -> dict[str, Template]:
-    """Those a server takes: of single texts."""
-    return {name: template for name, template in TEMPLATES.items() if not template.two_fields}
-
-
-def check_method(name: str) -> None:
-    """A method of classification."""
-    _check("method", name, METHODS, "one of the methods that /v1/info lists")
-
-
-def check_template(given: str | tuple[str, str] | None) -> None:
-    """A template of single texts, by name or by its lines; "auto" is picked by the labels."""
-    if isinstance(given, tuple):
-        template = _tried(lambda: Template(*given))
-        if template.two_fields:
-            raise _of_pairs()
-    elif given in TEMPLATES and given not in templates():
-        raise _of_pairs()
-    elif given not in (None, "auto"):
-        _check("template", str(given), templates(), "one of the templates that /v1/info lists, or two lines")
-
-
-def check_retriever(name: str) -> None:
-    """A way to find sentences; a method of classification has one, which is then named."""
-    known = RETRIEVERS.names()
-    if name in METHODS and name not in known:
-        retrieval = METHODS[name].retrieval
-        own = f"retrieves as {retrieval.method!r} does" if retrieval.k else "retrieves nothing"
-        raise RefusedError(
-            INVALID,
-            f"{name!r} is a method of /v1/classify, and no retrieval method",
-            expected="one of the retrievals that /v1/info lists",
-            hint=f"{name!r} {own}. Known: {', '.join(known)}",
-            field="method",
-        )
-    _check("retrieval method", name, known, "one of the retrievals that /v1/info lists", field="method")
-
-
-def _check(kind: str, name: str, known: Iterable[str], expected: str, field: str | None = None) -> None:
-    if name not in known:
-        error = did_you_mean(kind, name, known)
-        raise RefusedError(INVALID, error.message, expected=expected, hint=error.hint, field=field or kind)
-
-
-def _tried(make: Callable[[], Template]) -> Template:
-    try:
-        return make()
-    except UsageError as error:
-        expected = "two lines, one with {input} and one with {label}"
-        raise RefusedError(INVALID, error.message, expected=expected, hint=_LINES, field="template") from error
-
-
-def _of_pairs() -> RefusedError:
-    return RefusedError(
-        INVALID,
-        "this template is for pairs of texts, and the server takes single ones",
-        expected="a template with {input}",
-        hint=f"known: {', '.join(templates())}; or two lines, {_LINES}",
-        field="template",
-    )
-
-
-# -- From a request's settings to what runs: the server's own classifier, or one like it, put together once.
-
-
 T = TypeVar("T")
-_KEPT = 64
-# What is wrong with a configuration itself; whatever else fails may work the next time.
-_WRONG = (UsageError, PromptError, RetrievalError)
+
+_CACHED = 64
+# Errors of a configuration itself; any other may not happen the next time.
+_LASTING_ERRORS = (UsageError, PromptError, RetrievalError)
+_EXAMPLE_LINES = "for example ['Review: {input}', 'Sentiment: {label}']"
 
 
 @dataclass(frozen=True)
 class RequestedSettings:
-    """What a request changes of the server's own settings; None is left as it is."""
+    """What a request changes in the server's settings; None leaves a setting as it is."""
 
     labels: Labels | None = None
     template: str | tuple[str, str] | None = None
@@ -108,112 +55,130 @@ class RequestedSettings:
 
 @dataclass(frozen=True)
 class ConfiguredClassifier:
-    """What runs, and its settings as the API tells them."""
+    """A classifier that is ready to use, and its settings for the API."""
 
     ensemble: Ensemble
     settings: schema.SettingsOut
 
     @cached_property
     def weight(self) -> int:
-        """About the size in bytes of a configuration like this."""
+        """About the size in bytes of its settings."""
         return len(self.settings.model_dump_json())
 
 
 class ClassifierCache:
-    """The classifiers asked for of late. ``get`` belongs to the worker; ``read`` computes nothing."""
+    """The server's default classifier and recent variants of it. ``get`` runs in the worker's thread only."""
 
-    def __init__(self, base: ZICLClassifier, index: Index | None, *, kept: int = _KEPT) -> None:
-        self.base, self.index = base, index
-        self.own = ConfiguredClassifier(base.ensemble_, settings_out(base))
-        self._kept: BoundedCache[RequestedSettings, ConfiguredClassifier | Exception] = BoundedCache(kept)
+    def __init__(self, classifier: ZICLClassifier, index: Index | None, *, size: int = _CACHED) -> None:
+        self._classifier, self._index = classifier, index
+        self.default = ConfiguredClassifier(classifier.ensemble_, settings_out(classifier))
+        self._cache: BoundedCache[RequestedSettings, ConfiguredClassifier | Exception] = BoundedCache(size)
 
     def read(self, choice: schema.ClassifierChoice) -> RequestedSettings:
-        """The configuration of a request; what is the server's own anyway counts as left out."""
-        own = self.own.settings
-        labels = None if choice.labels is None else self._labels(choice.labels)
-        template = _template(choice.template)
-        if labels is None and template == _template(own.template):
-            # With other labels it counts: the server's own may have been picked for its labels.
+        """Return the settings of a request, checked; those equal to the server's count as left out."""
+        default = self.default.settings
+        labels = None if choice.labels is None else self._read_labels(choice.labels)
+        template = _template_lines(choice.template)
+        if labels is None and template == _template_lines(default.template):
+            # With other labels it counts: the server's template may have been picked for its labels.
             template = None
-        method = choice.method or own.method
-        check_method(method)
-        check_template(template)
+        method = choice.method or default.method
+        _check_name("method", method, METHODS, "one of the methods that /v1/info lists")
+        _check_template(template)
+        if method == "no-demos":
+            k = None
+        else:
+            # Another method has another default: there k counts even if it equals the server's.
+            k = _unless_equal(choice.k, default.k) if method == default.method else choice.k
         return RequestedSettings(
             labels=labels,
             template=template,
-            method=_other(method, own.method),
-            inference=_other(choice.inference, own.inference),
-            # Under another method the server's own number counts too: that method has one of its own.
-            k=None if method == "no-demos" else _other(choice.k, own.k) if method == own.method else choice.k,
-            seed=_other(choice.seed, own.seed),
+            method=_unless_equal(method, default.method),
+            inference=_unless_equal(choice.inference, default.inference),
+            k=k,
+            seed=_unless_equal(choice.seed, default.seed),
         )
 
-    def _labels(self, given: Sequence[str | schema.LabelSpec]) -> Labels | None:
-        """The labels of a request; the server's own words keep their synonyms unless others are given."""
-        labels, own = labels_of(given), self.base.labels_
-        if {(x.name, x.words) for x in labels} == {(x.name, x.words) for x in own}:
-            labels = Labels(tuple(_over(x, own[x.name]) for x in labels))
-        return None if labels == own else labels
+    def _read_labels(self, given: Sequence[str | schema.LabelSpec]) -> Labels | None:
+        """Return the labels of a request; the server's labels keep their synonyms unless others are given."""
+        labels, default = labels_of(given), self._classifier.labels_
+        if {(label.name, label.words) for label in labels} == {(label.name, label.words) for label in default}:
+            labels = Labels(tuple(_complete_label(label, default[label.name]) for label in labels))
+        return None if labels == default else labels
 
-    def get(self, configuration: RequestedSettings) -> ConfiguredClassifier:
-        """What runs for a configuration; one that cannot be is remembered too."""
-        if configuration == RequestedSettings():
-            return self.own
-        found = self._kept.get(configuration)
-        if found is None:
+    def get(self, requested: RequestedSettings) -> ConfiguredClassifier:
+        """Return the classifier for a request's settings; impossible settings are cached as their error."""
+        if requested == RequestedSettings():
+            return self.default
+        result = self._cache.get(requested)
+        if result is None:
             try:
-                made = self._made(configuration).fit()
-                found = ConfiguredClassifier(made.ensemble_, settings_out(made))
+                variant = self._variant(requested).fit()
+                result = ConfiguredClassifier(variant.ensemble_, settings_out(variant))
             except TokenizationError as error:
-                # Of labels or a template: no other text would do better.
-                found = PromptError("the model's tokens cannot spell these labels or this template", hint=error.hint)
-            except _WRONG as error:
-                found = error
-            self._kept.put(configuration, found)
-        if isinstance(found, Exception):
-            # Raised again and again, it would otherwise keep every place it ever passed.
-            raise found.with_traceback(None)
-        return found
+                # About labels or a template: it does not depend on the text.
+                result = PromptError("the model's tokens cannot spell these labels or this template", hint=error.hint)
+            except _LASTING_ERRORS as error:
+                result = error
+            self._cache.put(requested, result)
+        if isinstance(result, Exception):
+            # Without this, every raise would add to the traceback that the error keeps.
+            raise result.with_traceback(None)
+        return result
 
-    def _made(self, wanted: RequestedSettings) -> ZICLClassifier:
-        """The base with what is wanted over it; what it learned from texts holds for itself alone and is left out."""
-        own, preset = self.base.settings_, get_method(wanted.method or self.base.method_)
-        retrieval = own.retrieval.model_copy(update={"share": 1, "include_fit_texts": False})
-        labelling, scoring, calibration = own.labelling, own.scoring, own.calibration
-        if wanted.method is not None:
-            k = preset.retrieval.k and (own.retrieval.k or preset.retrieval.k)
-            retrieval = retrieval.model_copy(update={"method": preset.retrieval.method, "k": k})
-            labelling = labelling.model_copy(update={"words": preset.labelling.words})
-            if scoring.encoder == get_method(self.base.method_).scoring.encoder:
-                # As its method has it: another method brings its own.
-                scoring = scoring.model_copy(update={"encoder": preset.scoring.encoder})
-        if wanted.k is not None:
-            retrieval = retrieval.model_copy(update={"k": wanted.k})
-        if calibration.fits_priors or calibration.priors is not None:
-            calibration = Calibration()
-        prompt = self.base.prompt or PromptSettings()
-        if wanted.template is not None:
-            prompt = prompt.model_copy(update={"template": wanted.template})
-        if wanted.inference is not None:
-            scoring = scoring.model_copy(update={"inference": wanted.inference})
+    def _variant(self, requested: RequestedSettings) -> ZICLClassifier:
+        default = self._classifier
+        settings = self._settings(requested)
         return ZICLClassifier(
-            self.index,
-            wanted.labels or self.base.labels_,
-            self.base.lm_,
-            method=wanted.method or self.base.method_,
-            retrieval=retrieval,
-            labelling=labelling,
-            prompt=prompt,
-            scoring=scoring,
-            calibrate=calibration,
-            seed=self.base.seed_ if wanted.seed is None else wanted.seed,
-            # While it serves, the server fetches nothing.
+            self._index,
+            requested.labels or default.labels_,
+            default.lm_,
+            method=requested.method or default.method_,
+            retrieval=settings.retrieval,
+            labelling=settings.labelling,
+            prompt=settings.prompt,
+            scoring=settings.scoring,
+            calibrate=settings.calibration,
+            seed=default.seed_ if requested.seed is None else requested.seed,
+            # A running server fetches nothing.
             offline=True,
         )
 
+    def _settings(self, requested: RequestedSettings) -> Settings:
+        """Return the default settings with the requested ones over them, without anything fitted on texts."""
+        default = self._classifier.settings_
+        retrieval: dict[str, Any] = {"share": 1, "include_fit_texts": False}
+        labelling: dict[str, Any] = {}
+        scoring: dict[str, Any] = {}
+        if requested.method is not None:
+            preset = get_method(requested.method)
+            k = preset.retrieval.k and (default.retrieval.k or preset.retrieval.k)
+            retrieval |= {"method": preset.retrieval.method, "k": k}
+            labelling = {"words": preset.labelling.words}
+            if default.scoring.encoder == get_method(self._classifier.method_).scoring.encoder:
+                # It came with the server's method, so the other method decides; one that was set holds for all.
+                scoring["encoder"] = preset.scoring.encoder
+        if requested.k is not None:
+            retrieval["k"] = requested.k
+        if requested.inference is not None:
+            scoring["inference"] = requested.inference
+        fitted = default.calibration.fits_priors or default.calibration.priors is not None
+        base = default._replace(
+            # As given: in the fitted settings "auto" is already replaced by a template for the server's labels.
+            prompt=self._classifier.prompt or PromptSettings(),
+            calibration=Calibration() if fitted else default.calibration,
+        )
+        overrides = {
+            "retrieval": Retrieval(**retrieval),
+            "labelling": Labelling(**labelling),
+            "prompt": None if requested.template is None else PromptSettings(template=requested.template),
+            "scoring": Scoring(**scoring),
+        }
+        return resolve(base, overrides)
+
 
 def labels_of(given: Sequence[str | schema.LabelSpec]) -> Labels:
-    """Labels from a request."""
+    """Return the labels of a request."""
     return Labels(
         tuple(
             Label(x) if isinstance(x, str) else Label(x.name, x.words or "", tuple(x.synonyms), x.description)
@@ -222,14 +187,13 @@ def labels_of(given: Sequence[str | schema.LabelSpec]) -> Labels:
     )
 
 
-def _over(given: Label, own: Label) -> Label:
-    """A label of the server's own words, with what was given for it."""
-    synonyms, description = given.synonyms or own.synonyms, given.description or own.description
-    return replace(own, synonyms=synonyms, description=description)
+def _complete_label(given: Label, default: Label) -> Label:
+    synonyms, description = given.synonyms or default.synonyms, given.description or default.description
+    return replace(default, synonyms=synonyms, description=description)
 
 
 def settings_out(classifier: ZICLClassifier) -> schema.SettingsOut:
-    """A classifier's settings as the API tells them."""
+    """Return a classifier's settings for the API."""
     settings = classifier.settings_
     return schema.SettingsOut(
         labels=[
@@ -248,8 +212,12 @@ def settings_out(classifier: ZICLClassifier) -> schema.SettingsOut:
     )
 
 
-def _template(given: str | Sequence[str] | None) -> str | tuple[str, str] | None:
-    """A template by its lines, also where it is named: the same one is the same however it is given."""
+def _unless_equal(given: T | None, default: T) -> T | None:
+    return None if given == default else given
+
+
+def _template_lines(given: str | Sequence[str] | None) -> str | tuple[str, str] | None:
+    """Return a template's lines, also where it is named, so that equal templates compare equal."""
     if isinstance(given, str) and given in TEMPLATES:
         return TEMPLATES[given].input, TEMPLATES[given].label
     if given is None or isinstance(given, str):
@@ -258,5 +226,52 @@ def _template(given: str | Sequence[str] | None) -> str | tuple[str, str] | None
     return first, second
 
 
-def _other(given: T | None, own: T) -> T | None:
-    return None if given == own else given
+def text_templates() -> dict[str, Template]:
+    """Return the templates for single texts: the server takes no pairs."""
+    return {name: template for name, template in TEMPLATES.items() if not template.two_fields}
+
+
+def _check_template(lines: str | tuple[str, str] | None) -> None:
+    """Check a template; "auto" is picked by the labels."""
+    if isinstance(lines, str):
+        if lines != "auto":
+            expected = "one of the templates that /v1/info lists, or two lines"
+            _check_name("template", lines, text_templates(), expected)
+        return
+    if lines is None:
+        return
+    try:
+        two_fields = Template(*lines).two_fields
+    except UsageError as error:
+        expected = "two lines, one with {input} and one with {label}"
+        raise RefusedError(INVALID, error.message, expected=expected, hint=_EXAMPLE_LINES, field="template") from error
+    if two_fields:
+        raise RefusedError(
+            INVALID,
+            "this template is for pairs of texts, and the server takes single ones",
+            expected="a template with {input}",
+            hint=f"known: {', '.join(text_templates())}; or two lines, {_EXAMPLE_LINES}",
+            field="template",
+        )
+
+
+def check_retriever(name: str) -> None:
+    """Check the name of a retrieval method; for a method of classification, the hint names its retrieval."""
+    known, expected = RETRIEVERS.names(), "one of the retrievals that /v1/info lists"
+    if name in METHODS and name not in known:
+        retrieval = METHODS[name].retrieval
+        used = f"retrieves as {retrieval.method!r} does" if retrieval.k else "retrieves nothing"
+        raise RefusedError(
+            INVALID,
+            f"{name!r} is a method of /v1/classify, and no retrieval method",
+            expected=expected,
+            hint=f"{name!r} {used}. Known: {', '.join(known)}",
+            field="method",
+        )
+    _check_name("retrieval method", name, known, expected, field="method")
+
+
+def _check_name(kind: str, name: str, known: Iterable[str], expected: str, field: str | None = None) -> None:
+    if name not in known:
+        error = did_you_mean(kind, name, known)
+        raise RefusedError(INVALID, error.message, expected=expected, hint=error.hint, field=field or kind)

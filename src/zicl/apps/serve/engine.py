@@ -1,4 +1,4 @@
-"""The loaded classifier with all that the routes ask of it; made once, in the worker's thread."""
+"""The loaded classifier and everything the addresses need from it; made once, in the worker's thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from zicl._util.catalog import find_asset
 from zicl._util.process import __version__, versions
 from zicl.apps.serve import schema
-from zicl.apps.serve.configurations import ClassifierCache, check_retriever, labels_of, templates
+from zicl.apps.serve.configurations import ClassifierCache, check_retriever, labels_of, text_templates
 from zicl.apps.serve.jobs import ClassifyJob, Job, RetrieveJob, SynonymsJob, compute
 from zicl.apps.serve.limits import RequestLimits
 from zicl.apps.serve.problems import NOT_FOUND, RefusedError
@@ -25,73 +25,76 @@ from zicl.retrieve.index import Index
 from zicl.retrieve.strategies.base import RETRIEVERS
 from zicl.score.factory import make_retriever
 
-# An index remembers its queries; a server that runs for months must forget them again.
+# An index caches its queries; a server that runs for months has to clear them.
 _CACHED_TEXTS = 256
 _PACKAGES = ("torch", "transformers", "sentence-transformers", "faiss-cpu", "numpy")
 
 
 class Engine:
-    """A classifier that serves. ``compute`` belongs to the worker's thread."""
+    """A classifier for a server. ``compute`` runs in the worker's thread; the other methods only check and read."""
 
     def __init__(self, classifier: ZICLClassifier, limits: RequestLimits) -> None:
-        _check(classifier)
+        if classifier.labels_.counted:
+            raise UsageError("the server cannot take different options for each text", hint="name the labels")
+        if classifier.pipeline_.builder.template.two_fields:
+            raise UsageError("the server takes single texts, and this classifier takes pairs", hint="use zicl classify")
         self.classifier, self.limits = classifier, limits
-        self.index = _index(classifier)
+        self.index = _open_index(classifier)
         self.configurations = ClassifierCache(classifier, self.index)
-        # All that loads on first use is loaded now: the first client waits no longer than the others.
+        # Load what is loaded on first use, so that the first client waits no longer than the others.
         if self.index is not None:
             next(self.index.nearest("a first question"), None)
         with suppress(ZICLError):
-            # Without it there are no suggestions of synonyms; all else works.
+            # Without WordNet no synonyms can be suggested; everything else works.
             find_asset("wordnet", offline=classifier.offline)
 
-    def compute(self, works: Sequence[Job]) -> list[Any]:
-        """An answer or an exception for each work, the language model asked about all together."""
-        outcomes = compute(works, self.classifier.lm_.score)
+    def compute(self, jobs: Sequence[Job]) -> list[Any]:
+        """Return an answer or an exception for each job; the language model scores all prompts together."""
+        outcomes = compute(jobs, self.classifier.lm_.score)
         for index in (self.index, self.classifier.index_):
             if isinstance(index, Index | ConcatIndex) and index.cached_texts > _CACHED_TEXTS:
                 index.clear_cache()
         return outcomes
 
-    # -- what clients ask for, checked and read; nothing is computed here ---------------------------------------
+    def classify(self, request: schema.ClassifyRequest) -> list[ClassifyJob]:
+        """Return one job per text."""
+        self.limits.check_labels(request.labels)
+        if request.k != self.configurations.default.settings.k:
+            # The server's setting may be above the limit for requests.
+            self.limits.check_k(request.k)
+        if request.text is not None:
+            texts = [self.limits.check_text(request.text)]
+        else:
+            texts = self.limits.check_texts(request.texts or [])
+        settings = self.configurations.read(request)
+        return [ClassifyJob(self.configurations, text, settings, request.explain) for text in texts]
 
-    def classify(self, asked: schema.ClassifyRequest) -> list[ClassifyJob]:
-        """A work for each text."""
-        self.limits.check_labels(asked.labels)
-        if asked.k != self.configurations.own.settings.k:
-            # Whoever runs the server may have it show more than others may ask for.
-            self.limits.check_k(asked.k)
-        single = asked.text is not None
-        texts = [self.limits.check_text(asked.all_texts[0])] if single else self.limits.check_texts(asked.all_texts)
-        configuration = self.configurations.read(asked)
-        return [ClassifyJob(self.configurations, text, configuration, asked.explain) for text in texts]
-
-    def retrieve(self, asked: schema.RetrieveRequest) -> RetrieveJob:
-        """The work of finding sentences."""
-        self.limits.check_k(asked.k)
-        own = self.configurations.own.settings
-        method = asked.method or (own.retrieval if own.k else "physical")
+    def retrieve(self, request: schema.RetrieveRequest) -> RetrieveJob:
+        """Return the job that finds sentences."""
+        self.limits.check_k(request.k)
+        default = self.configurations.default.settings
+        method = request.method or (default.retrieval if default.k else "physical")
         check_retriever(method)
         settings = self.classifier.settings_.retrieval.model_copy(update={"method": method})
         return RetrieveJob(
-            self._corpus(),
+            self._corpus_index(),
             make_retriever(settings),
-            self.limits.check_text(asked.text),
+            self.limits.check_text(request.text),
             method,
-            k=asked.k or min(own.k or 16, self.limits.k),
-            seed=own.seed if asked.seed is None else asked.seed,
+            k=request.k or min(default.k or 16, self.limits.k),
+            seed=default.seed if request.seed is None else request.seed,
         )
 
-    def synonyms(self, asked: schema.SynonymsRequest) -> SynonymsJob:
-        """The work of finding synonyms."""
-        self.limits.check_labels(asked.labels)
+    def synonyms(self, request: schema.SynonymsRequest) -> SynonymsJob:
+        """Return the job that finds synonyms."""
+        self.limits.check_labels(request.labels)
         encoder = None if self.index is None else self.index.encoder
-        return SynonymsJob(labels_of(asked.labels), encoder, self.classifier.lm_)
+        return SynonymsJob(labels_of(request.labels), encoder, self.classifier.lm_)
 
     def paragraph(self, row: int) -> schema.ParagraphResponse:
-        """The paragraph around a sentence."""
-        corpus = self._corpus().corpus
-        if not 0 <= row < len(corpus) or not (corpus.part.whole or corpus.used[row]):
+        """Return the paragraph that contains a sentence."""
+        corpus = self._corpus_index().corpus
+        if not 0 <= row < len(corpus) or not (corpus.subset.is_everything or corpus.used[row]):
             raise RefusedError(
                 NOT_FOUND,
                 "there is no such sentence",
@@ -103,40 +106,46 @@ class Engine:
         sentences = [schema.ParagraphSentence(row=each.row, text=str(each.text)) for each in (first, *rest)]
         return schema.ParagraphResponse(row=row, document=first.document, domain=first.domain, sentences=sentences)
 
-    def _corpus(self) -> Index:
+    def _corpus_index(self) -> Index:
         if self.index is None:
             raise RefusedError(
-                NOT_FOUND, "this server has no corpus", hint="it was started without one: ask who runs it"
+                NOT_FOUND,
+                "this server has no corpus",
+                hint="it was started without one: ask the server's administrator",
             )
         return self.index
 
     @cached_property
     def info(self) -> schema.InfoResponse:
         """What runs here."""
-        lm = self.classifier.lm_
+        lm, index = self.classifier.lm_, self.index
+        corpus = encoder = None
+        if index is not None:
+            provenance = index.manifest["encoder"]
+            encoder = _model_info(provenance["name"], provenance["identity"])
+            corpus = schema.CorpusInfo(
+                sentences=index.corpus.sentences,
+                indexed=len(index.indexed()),
+                documents=int(index.corpus.manifest["documents"]),
+                domains=index.corpus.domains,
+                hash=index.corpus.hash,
+            )
         return schema.InfoResponse(
-            corpus=None if self.index is None else _corpus(self.index),
-            encoder=None if self.index is None else _model(**_provenance(self.index.manifest["encoder"])),
-            lm=_model(lm.name, lm.identity),
+            corpus=corpus,
+            encoder=encoder,
+            lm=_model_info(lm.name, lm.identity),
             versions={"zicl": __version__, "python": platform.python_version(), **versions(_PACKAGES)},
-            settings=self.configurations.own.settings,
+            settings=self.configurations.default.settings,
             limits=self.limits.info(),
             methods=[*METHODS],
             retrievals=RETRIEVERS.names(),
             inferences=["channel", "direct", "both"],
-            templates={name: [template.input, template.label] for name, template in templates().items()},
+            templates={name: [template.input, template.label] for name, template in text_templates().items()},
         )
 
 
-def _check(classifier: ZICLClassifier) -> None:
-    if classifier.labels_.counted:
-        raise UsageError("the server has no place for options of each text's own", hint="name the labels")
-    if classifier.pipeline_.builder.template.two_fields:
-        raise UsageError("the server takes single texts, and this classifier takes pairs", hint="use zicl classify")
-
-
-def _index(classifier: ZICLClassifier) -> Index | None:
-    """The corpus, also where the classifier's own method shows nothing of it."""
+def _open_index(classifier: ZICLClassifier) -> Index | None:
+    """Return the corpus, also where the classifier's method shows nothing of it: a request may name another method."""
     if isinstance(classifier.index_, ConcatIndex):
         return classifier.index_.base
     if isinstance(classifier.index_, Index):
@@ -146,22 +155,8 @@ def _index(classifier: ZICLClassifier) -> Index | None:
     return Index.open(classifier.index, offline=classifier.offline)
 
 
-def _corpus(index: Index) -> schema.CorpusInfo:
-    return schema.CorpusInfo(
-        sentences=index.corpus.sentences,
-        indexed=len(index.indexed()),
-        documents=int(index.corpus.manifest["documents"]),
-        domains=index.corpus.domains,
-        hash=index.corpus.hash,
-    )
-
-
-def _provenance(encoder: dict[str, Any]) -> dict[str, str]:
-    return {"name": encoder["name"], "identity": encoder["identity"]}
-
-
-def _model(name: str, identity: str) -> schema.ModelInfo:
-    """A model's name if it is a public one; a path of this machine, or the address of another, is not told."""
+def _model_info(name: str, identity: str) -> schema.ModelInfo:
+    """Describe a model by its public name; a path of this machine or the address of another is kept private."""
     if is_remote(name):
         return schema.ModelInfo(name=parse_address(name).model or "remote", identity=identity)
     local = name.startswith(("gguf:", ".", "~")) or Path(name).is_absolute() or Path(name).exists()

@@ -1,4 +1,4 @@
-"""What a request may ask for, checked before anything is computed."""
+"""Limits of a request, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zicl.inputs.texts import check_text
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """``body`` is in bytes, ``deadline`` in seconds; ``queue`` counts the texts of all requests that wait."""
+    """``body`` is in bytes, ``deadline`` in seconds; ``queue`` counts the waiting texts of all clients."""
 
     body: int = 1 << 20
     texts: int = 256
@@ -35,37 +35,37 @@ class RequestLimits:
             )
 
     def info(self) -> LimitsInfo:
-        """The limits as the API tells them."""
+        """Return the limits for /v1/info."""
         return LimitsInfo(**vars(self))
 
     def check_texts(self, texts: Sequence[str]) -> list[str]:
-        """The texts, stripped; or a refusal that names the first that cannot be used."""
+        """Return the texts, stripped; refuse the first that cannot be used."""
         _at_most("texts", "texts", len(texts), self.texts, "send them in several requests")
-        return [self.check_text(text, f"texts.{number}") for number, text in enumerate(texts)]
+        return [self.check_text(text, index) for index, text in enumerate(texts)]
 
-    def check_text(self, text: str, field: str = "text") -> str:
-        """A text, stripped; or a refusal. ``field`` is its place in the request."""
+    def check_text(self, text: str, index: int | None = None) -> str:
+        """Return a text, stripped, or refuse it. ``index`` is its place among several."""
+        field = "text" if index is None else f"texts.{index}"
         _at_most(field, "characters", len(text), self.characters, "shorten the text, or split it")
         try:
             return check_text(text, field).strip()
         except TextError as error:
             refused = refusal(error)
-            index = int(field.rpartition(".")[2]) if "." in field else None
             raise refused if index is None else refused.at(index) from error
 
     def check_labels(self, labels: Sequence[object] | None) -> None:
-        """A refusal if there are too many labels."""
+        """Refuse too many labels."""
         if labels is not None:
             _at_most("labels", "labels", len(labels), self.labels, "use fewer labels")
 
     def check_k(self, k: int | None) -> None:
-        """A refusal if too many demonstrations are asked for."""
+        """Refuse too many demonstrations."""
         if k is not None:
             _at_most("k", "demonstrations", k, self.k, "use a smaller k")
 
 
-def _at_most(field: str, what: str, found: int, most: int, hint: str) -> None:
-    if found > most:
+def _at_most(field: str, what: str, count: int, most: int, hint: str) -> None:
+    if count > most:
         raise RefusedError(
-            OVER_LIMIT, f"{found:,} {what} were given", expected=f"at most {most:,} {what}", hint=hint, field=field
+            OVER_LIMIT, f"{count:,} {what} were given", expected=f"at most {most:,} {what}", hint=hint, field=field
         )

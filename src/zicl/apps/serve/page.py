@@ -1,4 +1,4 @@
-"""The page, put together as one file; its policy allows its own script and style and nothing else."""
+"""Build the page as one HTML file whose content security policy allows its script and style and nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from zicl._util.html import csp_hash
 
-# One script in the end, in this order: what is begun last uses all before it.
+# Joined to one script in this order: each uses only what is before it when it is loaded.
 _SCRIPTS = (
     "tools",
     "server",
@@ -22,7 +22,6 @@ _SCRIPTS = (
     "prompt",
     "reasons",
     "demos",
-    "csv",
     "table",
     "batch",
     "run",
@@ -38,25 +37,22 @@ class Page:
     policy: str
 
     def response(self, status: int = 200) -> Response:
-        """The page as an answer."""
+        """Return the page as an answer."""
         headers = {"Content-Security-Policy": self.policy}
         return Response(self.html, status, headers, "text/html; charset=utf-8")
 
 
 def load_page() -> Page:
-    """The page that comes with the package."""
+    """Build the page from the package's files."""
     style, script = _read("page.css"), "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
     html = Template(_read("index.html")).substitute(style=style, script=script)
-    return Page(html.encode("utf-8"), policy(style, script))
-
-
-def policy(style: str, script: str) -> str:
-    """A policy for one style, one script and questions to the own server; no script may make HTML of words."""
-    return (
+    # One style, one script, requests to this server; scripts cannot turn strings into HTML (trusted types).
+    policy = (
         f"default-src 'none'; script-src {csp_hash(script)}; style-src {csp_hash(style)}; connect-src 'self'; "
         "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
+    return Page(html.encode("utf-8"), policy)
 
 
 def _read(name: str) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from pydantic import BaseModel
 from starlette.responses import Response
 
+from zicl._util.validation import FieldError, field_errors
 from zicl.apps.serve.schema import Problem
 from zicl.exceptions import (
     ConfigError,
@@ -27,7 +30,7 @@ _LOG = logging.getLogger("zicl.apps.serve")
 
 
 class ProblemKind(NamedTuple):
-    """A kind of problem: the end of its type's name, its status and its title."""
+    """A kind of problem: the end of its type, its status and its title."""
 
     name: str
     status: int
@@ -36,48 +39,21 @@ class ProblemKind(NamedTuple):
 
 MALFORMED = ProblemKind("malformed", 400, "The request cannot be read")
 UNAUTHORIZED = ProblemKind("unauthorized", 401, "A token is needed")
-FOREIGN_HOST = ProblemKind("foreign-host", 403, "Asked under another name")
-FOREIGN_ORIGIN = ProblemKind("foreign-origin", 403, "Asked by another site")
+FOREIGN_HOST = ProblemKind("foreign-host", 403, "The request is for another host")
+FOREIGN_ORIGIN = ProblemKind("foreign-origin", 403, "The request comes from another site")
 NOT_FOUND = ProblemKind("not-found", 404, "There is nothing here")
-METHOD_NOT_ALLOWED = ProblemKind("method-not-allowed", 405, "This address is asked another way")
+METHOD_NOT_ALLOWED = ProblemKind("method-not-allowed", 405, "This address takes another method")
 SLOW_BODY = ProblemKind("slow-body", 408, "The request came too slowly")
 TOO_LARGE = ProblemKind("too-large", 413, "The request is too large")
 NOT_JSON = ProblemKind("not-json", 415, "The request is not JSON")
 INVALID = ProblemKind("invalid", 422, "The request cannot be used")
-OVER_LIMIT = ProblemKind("over-limit", 422, "The request asks for too much")
+OVER_LIMIT = ProblemKind("over-limit", 422, "The request is over a limit")
 INTERNAL = ProblemKind("internal", 500, "The server made a mistake")
 BUSY = ProblemKind("busy", 503, "Too many texts are waiting")
 OVERDUE = ProblemKind("overdue", 503, "The answer took too long")
 STARTING = ProblemKind("starting", 503, "The models are being loaded")
 STOPPING = ProblemKind("stopping", 503, "The server is stopping")
 UNAVAILABLE = ProblemKind("unavailable", 503, "The server cannot answer this now")
-
-# What the framework refuses by itself, in our words.
-_STATUSES = {
-    400: (MALFORMED, "the body is not JSON"),
-    404: (NOT_FOUND, "there is nothing at this address"),
-    405: (METHOD_NOT_ALLOWED, "this address does not take that method"),
-}
-
-# What each error of the library is about: the part of the request, and what is expected of it.
-_ABOUT: dict[type[ZICLError], tuple[str | None, str]] = {
-    SynonymError: ("labels", "a synonym for every label, one that is no other label or synonym"),
-    LabelError: ("labels", "at least two labels, each with a name and words of its own"),
-    TextError: ("text", "a text with at least one letter, without the characters U+0000 and U+001E"),
-    UnknownNameError: (None, "one of the names that /v1/info lists"),
-    RetrievalError: ("k", "a number of demonstrations that the corpus has sentences for"),
-    ConfigError: (None, "settings that go together"),
-    TokenizationError: ("text", "a text whose characters the model's tokens can spell"),
-    PromptError: (None, "labels and a template that leave room for the text"),
-    UsageError: (None, "a value this server can use"),
-}
-# The library's own hint names options of the command line.
-_SYNONYM_HINT = (
-    'give every label one, as {"name": "great", "synonyms": ["good"]}, or use the method "naive", which needs none'
-)
-
-
-_UNSPELLED = "the model's tokens do not give this text back as it is"
 
 
 class RefusedError(Exception):
@@ -91,9 +67,8 @@ class RefusedError(Exception):
         expected: str | None = None,
         hint: str | None = None,
         field: str | None = None,
-        index: int | None = None,
         retry_after: float | None = None,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
         self.problem = Problem(
@@ -104,18 +79,16 @@ class RefusedError(Exception):
             expected=expected,
             hint=hint,
             field=field,
-            index=index,
         )
         self.headers = dict(headers or {})
         if retry_after is not None:
             self.headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
 
     def at(self, index: int) -> RefusedError:
-        """The same, about one of several texts, if it is about a text at all."""
-        if self.problem.field not in ("text", "k"):
-            return self
-        field = f"texts.{index}" if self.problem.field == "text" else "k"
-        self.problem = self.problem.model_copy(update={"index": index, "field": field})
+        """Name the text it is about by its index in the request, if it is about a text."""
+        if self.problem.field in ("text", "k"):
+            field = f"texts.{index}" if self.problem.field == "text" else "k"
+            self.problem = self.problem.model_copy(update={"index": index, "field": field})
         return self
 
     @property
@@ -124,33 +97,125 @@ class RefusedError(Exception):
         return self.problem.model_dump_json(exclude_none=True)
 
     def response(self) -> Response:
-        """The answer."""
+        """Return the document as an answer."""
         return Response(self.line, self.problem.status, self.headers, MEDIA_TYPE)
 
 
+# For each error of the library: the part of the request it is about, and what is expected there.
+_LIBRARY_ERRORS: dict[type[ZICLError], tuple[str | None, str]] = {
+    SynonymError: ("labels", "a synonym for every label, one that is no other label or synonym"),
+    LabelError: ("labels", "at least two labels with different names and words"),
+    TextError: ("text", "a text with at least one letter, without the characters U+0000 and U+001E"),
+    UnknownNameError: (None, "one of the names that /v1/info lists"),
+    RetrievalError: ("k", "a number of demonstrations that the corpus has sentences for"),
+    ConfigError: (None, "settings that go together"),
+    TokenizationError: ("text", "a text whose characters the model's tokens can spell"),
+    PromptError: (None, "labels and a template that leave room for the text"),
+    UsageError: (None, "a value this server can use"),
+}
+# The library's hint names options of the command line.
+_SYNONYM_HINT = (
+    'give every label one, as {"name": "great", "synonyms": ["good"]}, or use the method "naive", which needs none'
+)
+
+
 def refusal(error: Exception) -> RefusedError:
-    """An error as a refusal. What the caller can mend is told; anything else goes to the server's own log only."""
+    """Return an error as a refusal; what the client cannot correct is only logged."""
     if isinstance(error, RefusedError):
         return error
-    for kind, (field, expected) in _ABOUT.items():
+    for kind, (field, expected) in _LIBRARY_ERRORS.items():
         if isinstance(error, kind):
             hint = _SYNONYM_HINT if isinstance(error, SynonymError) else error.hint
-            # The error's own words name the tokenizer, which may be a path.
-            detail = _UNSPELLED if isinstance(error, TokenizationError) else error.message
+            detail = error.message
+            if isinstance(error, TokenizationError):
+                # The library's message names the tokenizer, which may be a path.
+                detail = "the model's tokens do not decode to this text"
             return RefusedError(INVALID, detail, expected=expected, hint=hint, field=field)
     if isinstance(error, ZICLError):
         _LOG.error("a request could not be answered: %s", error)
         detail = "a model, the corpus or a word list cannot be used at the moment"
-        return RefusedError(UNAVAILABLE, detail, hint="the server's log says why: ask who runs it", retry_after=60)
+        return RefusedError(
+            UNAVAILABLE, detail, hint="the server's log says why: ask its administrator", retry_after=60
+        )
     _LOG.error("a request could not be answered", exc_info=error)
-    return RefusedError(INTERNAL, "an unexpected error, which is in the server's log", hint="ask who runs the server")
+    return RefusedError(INTERNAL, "an unexpected error, see the server's log", hint="ask the server's administrator")
 
 
-def of_status(status: int, headers: dict[str, str] | None = None) -> RefusedError:
-    """A refusal of the framework's own."""
-    kind, detail = _STATUSES.get(
-        status, (ProblemKind("refused", status, "The request was refused"), "it cannot be answered")
+# Refusals of the framework.
+_STATUSES = {
+    400: (MALFORMED, "the body is not JSON"),
+    404: (NOT_FOUND, "there is nothing at this address"),
+    405: (METHOD_NOT_ALLOWED, "this address does not take that method"),
+}
+
+
+def status_refusal(status: int, headers: Mapping[str, str]) -> RefusedError:
+    """Return a refusal of the framework with our words."""
+    other = ProblemKind("refused", status, "The request was refused"), "it cannot be answered"
+    kind, detail = _STATUSES.get(status, other)
+    expected = {400: "a JSON object", 405: headers.get("Allow")}.get(status)
+    return RefusedError(kind, detail, expected=expected, hint="/openapi.json lists all addresses", headers=headers)
+
+
+# An unknown key is chosen by the client and may be long.
+_SHOWN_CHARACTERS, _SHOWN_ERRORS = 60, 5
+_JSON_TYPES = {list: "a list", str: "a string", bool: "a truth value", int: "a number", float: "a number"}
+
+
+def invalid_request(errors: Sequence[Any], model: type[BaseModel] | None = None, body: Any = None) -> RefusedError:
+    """Return all errors of a request as one refusal. Values are not repeated: the client knows them.
+
+    ``model`` is what the address takes, ``body`` what was sent: its text, if that is not JSON.
+    """
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        return _not_json(first, body if isinstance(body, str) else "")
+    if tuple(first["loc"]) == ("body",) and first["type"] != "value_error":
+        return _not_an_object(first, model)
+    # The first part of a place says where in the request it is: in its body or in its path.
+    wrong = field_errors([{**error, "loc": error["loc"][1:]} for error in errors], model)
+    more = f"; and {len(wrong) - _SHOWN_ERRORS} more" if len(wrong) > _SHOWN_ERRORS else ""
+    return RefusedError(
+        INVALID,
+        "; ".join(f"{_path(each)}: {each.problem}" if each.place else each.problem for each in wrong[:_SHOWN_ERRORS])
+        + more,
+        expected=_expected(wrong[0]),
+        hint="correct the values named, or leave them out to use the server's settings",
+        field=_path(wrong[0]) or None,
     )
-    allowed = (headers or {}).get("Allow", "")
-    expected = {400: "a JSON object", 405: allowed or None}.get(status)
-    return RefusedError(kind, detail, expected=expected, hint="/openapi.json lists what can be asked", headers=headers)
+
+
+def _path(error: FieldError) -> str:
+    return error.path[:_SHOWN_CHARACTERS]
+
+
+def _expected(error: FieldError) -> str:
+    if error.keys:
+        return f"only the keys {', '.join(error.keys)}"
+    if not error.place:
+        # The only rule about several keys: see schema.ClassifyRequest.
+        return 'either "text", a string, or "texts", a list of strings'
+    return error.expected or "a value as /openapi.json describes it"
+
+
+def _not_json(error: Any, text: str) -> RefusedError:
+    before = text[: int(error["loc"][-1])]
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    return RefusedError(
+        MALFORMED,
+        f"the body is not JSON: line {line}, column {column}: {error['ctx']['error']}",
+        expected="a JSON object",
+        hint="check quotes and commas there",
+    )
+
+
+def _not_an_object(error: Any, model: type[BaseModel] | None) -> RefusedError:
+    kind = "empty" if error["type"] == "missing" else _JSON_TYPES.get(type(error["input"]), "something else")
+    takes_text = model is not None and "text" in model.model_fields
+    example = '{"text": "…"}' if takes_text else '{"labels": ["…", "…"]}'
+    return RefusedError(
+        INVALID,
+        f"the body is {kind}, and no JSON object",
+        expected=f"a JSON object, for example {example}",
+        hint="/openapi.json lists its keys",
+    )

@@ -1,4 +1,4 @@
-"""A bounded queue before one worker: waiting work is computed in groups, equal work once."""
+"""A bounded queue in front of one worker: waiting jobs are computed in groups, equal jobs once; and its counters."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from zicl._util.cache import BoundedCache
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
+# Texts computed together: enough to sort by length, few enough that the first results come soon.
+_GROUP = 16
 
 
 class ServerMetrics:
-    """The counters of one server, in a registry of its own."""
+    """The counters of one server, in a registry that no other server shares."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -30,7 +32,7 @@ class ServerMetrics:
         self.waiting = Gauge("zicl_queue_waiting", "Texts that wait.", registry=self._registry)
         self.refused = Counter("zicl_queue_refused", "Requests refused by a full queue.", registry=self._registry)
         self.computed = Counter("zicl_computed", "Answers computed.", registry=self._registry)
-        self.cached = Counter("zicl_cached", "Answers that were known already.", registry=self._registry)
+        self.cached = Counter("zicl_cached", "Answers taken from the cache.", registry=self._registry)
         self.joined = Counter("zicl_joined", "Answers shared with an equal request.", registry=self._registry)
         self.groups = Histogram(
             "zicl_group_size", "Texts computed together.", buckets=(1, 2, 4, 8, 16), registry=self._registry
@@ -38,19 +40,12 @@ class ServerMetrics:
         self.ready = Gauge("zicl_ready", "Whether the models are loaded.", registry=self._registry)
 
     def text(self) -> bytes:
-        """All of them, to be read by Prometheus."""
+        """Return all counters in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
-# -- A bounded queue before one worker: what is waiting is computed in groups, equal work once.
-
-
-# Texts computed together: enough to sort by length, few enough that first results come soon.
-GROUP = 16
-
-
-class QueuedWork(Protocol):
-    """Something to compute; two with one ``key`` have one answer."""
+class QueuedJob(Protocol):
+    """A job to compute; jobs with equal keys have equal answers. An answer's ``weight`` is about its size in bytes."""
 
     @property
     def key(self) -> Hashable:
@@ -58,17 +53,8 @@ class QueuedWork(Protocol):
         ...
 
 
-class WorkAnswer(Protocol):
-    """What was computed; ``weight`` is about its size in bytes."""
-
-    @property
-    def weight(self) -> int:
-        """About its size in bytes."""
-        ...
-
-
 class QueueFullError(Exception):
-    """No place is free; ``seconds`` is about when there may be."""
+    """No place is free; ``seconds`` estimates when one will be."""
 
     def __init__(self, waiting: int, places: int, seconds: float) -> None:
         super().__init__(f"{waiting} of {places} places are taken")
@@ -76,37 +62,40 @@ class QueueFullError(Exception):
 
 
 class StoppingError(Exception):
-    """The queue takes nothing more, and what was waiting is not begun."""
+    """The queue takes no more jobs, and waiting ones are not started."""
 
 
 @dataclass(eq=False)
-class _Job:
-    work: Any
+class _Entry:
+    """A job in the queue, and the tickets that wait for it, each with the job's number there."""
+
+    job: Any
     waiters: list[tuple[Ticket, int]]
-    begun: bool = False
+    started: bool = False
 
 
 @dataclass(eq=False)
 class Ticket:
-    """A request's works; its results come as they are done, each with its number."""
+    """The jobs of one request; their results come as they are computed, each with its number."""
 
     count: int
     leave: Callable[[Ticket], None]
-    pending: deque[_Job] = field(default_factory=deque)
-    jobs: set[_Job] = field(default_factory=set)
+    # The entries that this ticket puts into groups, and all that it waits for: equal jobs may come from another ticket.
+    pending: deque[_Entry] = field(default_factory=deque)
+    entries: set[_Entry] = field(default_factory=set)
     done: asyncio.Queue[tuple[int, Any]] = field(default_factory=asyncio.Queue)
 
     async def next(self, seconds: float | None = None) -> tuple[int, Any]:
-        """The next result, an answer or an exception; TimeoutError if it does not come in time."""
+        """Return the next result, an answer or an exception; raise TimeoutError after ``seconds``."""
         return await asyncio.wait_for(self.done.get(), seconds)
 
     def close(self) -> None:
-        """Nobody waits any more: places are freed, and what nobody else waits for is not begun."""
+        """Free the places; a job that no other ticket waits for is not started."""
         self.leave(self)
 
 
 class Queue:
-    """Bounded, and fair: waiting requests give work to a group in turn, so that a large one holds up no small one."""
+    """A bounded and fair queue: requests take turns to fill a group, so that a large one does not delay small ones."""
 
     def __init__(
         self,
@@ -116,126 +105,126 @@ class Queue:
         places: int,
         cache: BoundedCache[Hashable, Any],
         metrics: ServerMetrics,
-        group: int = GROUP,
+        group: int = _GROUP,
     ) -> None:
         self._compute, self._executor, self._places, self._group = compute, executor, places, group
         self._cache, self._metrics = cache, metrics
         self._turns: deque[Ticket] = deque()
-        self._under_way: dict[Hashable, _Job] = {}
+        self._entries: dict[Hashable, _Entry] = {}
         self._work_waits = asyncio.Event()
-        # Seconds a text takes, as of late: what Retry-After is reckoned from.
+        # Recent seconds per text, to estimate Retry-After.
         self._pace = 0.1
         self.waiting = 0
         self.stopping = False
 
-    def admit(self, works: Sequence[QueuedWork]) -> Ticket:
-        """A ticket for all of the works, or QueueFullError at once if there is no room for them."""
+    def admit(self, jobs: Sequence[QueuedJob]) -> Ticket:
+        """Return a ticket for all jobs, or raise QueueFullError if there is no room for them."""
         if self.stopping:
             raise StoppingError
-        known = [self._cache.get(work.key) for work in works]
-        new = {w.key for w, k in zip(works, known, strict=True) if k is None and w.key not in self._under_way}
+        cached = [self._cache.get(job.key) for job in jobs]
+        new = {j.key for j, answer in zip(jobs, cached, strict=True) if answer is None and j.key not in self._entries}
         if self.waiting + len(new) > self._places:
             self._metrics.refused.inc()
             raise QueueFullError(self.waiting, self._places, self._pace * self.waiting)
-        ticket = Ticket(len(works), self._leave)
-        for number, (work, answer) in enumerate(zip(works, known, strict=True)):
+        ticket = Ticket(len(jobs), self._leave)
+        for number, (job, answer) in enumerate(zip(jobs, cached, strict=True)):
             if answer is not None:
                 self._metrics.cached.inc()
                 ticket.done.put_nowait((number, answer))
-                continue
-            self._join(ticket, number, work)
-        self._count()
+            else:
+                self._join(ticket, number, job)
+        self._report_waiting()
         return ticket
 
-    def _join(self, ticket: Ticket, number: int, work: QueuedWork) -> None:
-        job = self._under_way.get(work.key)
-        if job is None:
-            job = self._under_way[work.key] = _Job(work, [])
-            self._wait(ticket, job)
+    def _join(self, ticket: Ticket, number: int, job: QueuedJob) -> None:
+        entry = self._entries.get(job.key)
+        if entry is None:
+            entry = self._entries[job.key] = _Entry(job, [])
+            self._append(ticket, entry)
             self.waiting += 1
         else:
             self._metrics.joined.inc()
-        job.waiters.append((ticket, number))
-        ticket.jobs.add(job)
+        entry.waiters.append((ticket, number))
+        ticket.entries.add(entry)
 
-    def _wait(self, ticket: Ticket, job: _Job) -> None:
+    def _append(self, ticket: Ticket, entry: _Entry) -> None:
         if not ticket.pending:
             self._turns.append(ticket)
-        ticket.pending.append(job)
+        ticket.pending.append(entry)
         self._work_waits.set()
 
     def _leave(self, ticket: Ticket) -> None:
-        for job in ticket.jobs:
-            job.waiters = [(other, number) for other, number in job.waiters if other is not ticket]
-            if job.begun:
+        for entry in ticket.entries:
+            entry.waiters = [(other, number) for other, number in entry.waiters if other is not ticket]
+            if entry.started:
                 continue
-            if not job.waiters:
-                del self._under_way[job.work.key]
+            if not entry.waiters:
+                del self._entries[entry.job.key]
                 self.waiting -= 1
-            elif job in ticket.pending:
-                self._wait(job.waiters[0][0], job)
+            elif entry in ticket.pending:
+                self._append(entry.waiters[0][0], entry)
         if ticket.pending:
             ticket.pending.clear()
             self._turns.remove(ticket)
-        ticket.jobs.clear()
-        self._count()
+        ticket.entries.clear()
+        self._report_waiting()
 
     async def run(self) -> None:
-        """Compute what waits, group after group, until stopped; the group that is running is finished."""
+        """Compute waiting jobs, group after group, until stopped; a running group is finished."""
         loop = asyncio.get_running_loop()
         while not self.stopping:
             await self._work_waits.wait()
-            group = self._take()
+            group = self._take_group()
             if not group:
                 self._work_waits.clear()
                 continue
-            begun = time.monotonic()
+            start = time.monotonic()
             try:
-                outcomes = await loop.run_in_executor(self._executor, self._compute, [job.work for job in group])
+                outcomes = await loop.run_in_executor(self._executor, self._compute, [entry.job for entry in group])
             except Exception as error:
-                # Whatever it is, those who wait are told.
+                # All clients of the group get it as their answer.
                 outcomes = [error] * len(group)
-            seconds = (time.monotonic() - begun) / len(group)
+            seconds = (time.monotonic() - start) / len(group)
             self._pace += 0.3 * (seconds - self._pace)
             self._metrics.groups.observe(len(group))
-            for job, outcome in zip(group, outcomes, strict=True):
-                self._finish(job, outcome)
+            for entry, outcome in zip(group, outcomes, strict=True):
+                self._finish(entry, outcome)
 
-    def _take(self) -> list[_Job]:
-        group: list[_Job] = []
+    def _take_group(self) -> list[_Entry]:
+        group: list[_Entry] = []
         while self._turns and len(group) < self._group:
             ticket = self._turns.popleft()
-            job = ticket.pending.popleft()
+            entry = ticket.pending.popleft()
             if ticket.pending:
                 self._turns.append(ticket)
-            if job.waiters:
-                job.begun = True
+            if entry.waiters:
+                entry.started = True
                 self.waiting -= 1
-                group.append(job)
-        self._count()
+                group.append(entry)
+        self._report_waiting()
         return group
 
-    def _finish(self, job: _Job, outcome: Any) -> None:
-        if self._under_way.get(job.work.key) is job:
-            del self._under_way[job.work.key]
+    def _finish(self, entry: _Entry, outcome: Any) -> None:
+        if self._entries.get(entry.job.key) is entry:
+            del self._entries[entry.job.key]
         if not isinstance(outcome, Exception):
             self._metrics.computed.inc()
-            self._cache.put(job.work.key, outcome, outcome.weight)
-        for ticket, number in job.waiters:
-            ticket.jobs.discard(job)
+            self._cache.put(entry.job.key, outcome, outcome.weight)
+        for ticket, number in entry.waiters:
+            ticket.entries.discard(entry)
             ticket.done.put_nowait((number, outcome))
 
     def stop(self) -> None:
-        """Take nothing more; who waits is told so, what is running is finished."""
+        """Take no more jobs and refuse those that wait; a running group is finished."""
         self.stopping = True
-        for job in [job for job in self._under_way.values() if not job.begun]:
-            self._finish(job, StoppingError())
+        for entry in [entry for entry in self._entries.values() if not entry.started]:
+            self._finish(entry, StoppingError())
         for ticket in self._turns:
             ticket.pending.clear()
         self._turns.clear()
         self.waiting = 0
-        self._count()
+        self._report_waiting()
         self._work_waits.set()
 
-    def _count(self) -> None:
+    def _report_waiting(self) -> None:
         self._metrics.waiting.set(self.waiting)

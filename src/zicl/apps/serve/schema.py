@@ -1,4 +1,4 @@
-"""What the API takes and gives, as strict models; the OpenAPI document is made from these."""
+"""The requests and answers of the API as strict models; the OpenAPI document is generated from them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from zicl.config import METHODS
 
-# Fixed bounds of small things; those that an operator may want to move are in limits.py.
+# Fixed limits; those that an operator may change are in limits.py.
 _WORDS = 200
 _SYNONYMS = 20
 _LINE = 1000
-# Numbers that JavaScript keeps exactly.
-_MOST = 2**53 - 1
+# The largest integer that JavaScript represents exactly.
+_MAX_INTEGER = 2**53 - 1
 
 Words = Annotated[str, StringConstraints(min_length=1, max_length=_WORDS)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=_WORDS)]
@@ -22,15 +22,12 @@ Inference = Literal["channel", "direct", "both"]
 
 
 class _Model(BaseModel):
-    # Strict: "5" is no number and 1 no truth value; unknown keys are errors.
+    # Strict: "5" is not a number and 1 not a truth value; unknown keys are errors.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-# -- requests ---------------------------------------------------------------------------------------------------
-
-
 class LabelSpec(_Model):
-    """A label: ``words`` is what the model reads for it (the name, if left out), ``synonyms`` what demonstrations show.
+    """A label: the model reads its ``words`` (by default its name), demonstrations show its ``synonyms``.
 
     >>> LabelSpec(name="positive", words="great", synonyms=["good"]).words
     'great'
@@ -40,14 +37,14 @@ class LabelSpec(_Model):
     words: Words | None = None
     synonyms: list[Words] = Field(default=[], max_length=_SYNONYMS)
     description: str = Field(
-        "", max_length=_WORDS, description="What the encoder compares texts with; the words, if none."
+        "", max_length=_WORDS, description="What the encoder compares texts with; by default the words."
     )
 
 
 class ClassifierChoice(_Model):
-    """The settings of one request; what is left out is the server's own."""
+    """The settings of one request; the server has a default for each."""
 
-    labels: list[Words | LabelSpec] | None = Field(None, min_length=2, description="At least two; the server's own.")
+    labels: list[Words | LabelSpec] | None = Field(None, min_length=2, description="At least two.")
     template: Name | Annotated[list[TemplateLine], Field(min_length=2, max_length=2)] | None = Field(
         None, description="A name, or two lines: one with {input} and one with {label}."
     )
@@ -55,17 +52,17 @@ class ClassifierChoice(_Model):
         None, description="How demonstrations are made.", json_schema_extra={"enum": [*METHODS]}
     )
     inference: Inference | None = Field(None, description="P(text | label), P(label | text), or both joined.")
-    k: int | None = Field(None, ge=0, le=_MOST, description="Demonstrations; no-demos has none, whatever k is.")
-    seed: int | None = Field(None, ge=0, le=_MOST, description="Decides every random draw.")
+    k: int | None = Field(None, ge=0, le=_MAX_INTEGER, description="The number of demonstrations; ignored by no-demos.")
+    seed: int | None = Field(None, ge=0, le=_MAX_INTEGER, description="The seed of all random draws.")
 
 
 class ClassifyRequest(ClassifierChoice):
-    """One ``text`` or many ``texts``, and the settings to use for them."""
+    """One ``text`` or many ``texts``, and the settings for them."""
 
     text: str | None = Field(None, description="One text; or give texts.")
     texts: list[str] | None = Field(None, min_length=1, description="Many texts; or give text.")
-    explain: bool = Field(False, description="Give each result's demonstrations and prompt.")
-    stream: bool = Field(False, description="NDJSON: a result a line, as each is done.")
+    explain: bool = Field(False, description="Include each result's demonstrations and prompt.")
+    stream: bool = Field(False, description="NDJSON: one result per line, as soon as it is computed.")
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -75,28 +72,20 @@ class ClassifyRequest(ClassifierChoice):
             raise ValueError("neither text nor texts was given")
         return self
 
-    @property
-    def all_texts(self) -> list[str]:
-        """The texts, however they were given."""
-        return [self.text] if self.text is not None else self.texts or []
-
 
 class RetrieveRequest(_Model):
-    """A text to find sentences for; ``method`` is a retrieval method, the server's own if left out."""
+    """A text to find sentences for; ``method`` is a retrieval method, by default the server's."""
 
     text: str
-    k: int | None = Field(None, ge=1, le=_MOST)
+    k: int | None = Field(None, ge=1, le=_MAX_INTEGER)
     method: Name | None = Field(None, description="physical, nearest, diverse, random or domain-random.")
-    seed: int | None = Field(None, ge=0, le=_MOST)
+    seed: int | None = Field(None, ge=0, le=_MAX_INTEGER)
 
 
 class SynonymsRequest(_Model):
-    """Labels to find synonyms for; those that have some keep them."""
+    """Labels to find synonyms for; labels with synonyms keep them."""
 
     labels: list[Words | LabelSpec] = Field(min_length=2)
-
-
-# -- answers ----------------------------------------------------------------------------------------------------
 
 
 class Near(_Model):
@@ -106,7 +95,7 @@ class Near(_Model):
     text: str
 
 
-# How a sentence came to be shown: it is itself the nearest one, stands beside it, is of its domain, or was drawn.
+# How a sentence was chosen: it is the nearest one, next to it, in its domain, or drawn at random.
 Relation = Literal["nearest", "neighbour", "domain", "random"]
 
 
@@ -123,9 +112,9 @@ class FoundSentence(_Model):
 
 
 class ShownSentence(FoundSentence):
-    """A pseudo-demonstration: a sentence with its drawn label and the words shown for it.
+    """A pseudo-demonstration: a sentence with its random label and the words shown for it.
 
-    ``kept`` is false where it was dropped because the prompt would have been too long.
+    ``kept`` is false if it was dropped because the prompt would have been too long.
     """
 
     label: str
@@ -134,7 +123,7 @@ class ShownSentence(FoundSentence):
 
 
 class LabelScores(_Model):
-    """The sum over ``tokens`` scored tokens, and the value that is compared (calibrated or joined, if asked for)."""
+    """The log-likelihood of the ``tokens`` scored tokens, and the ``value`` that is compared (calibrated, joined)."""
 
     log_likelihood: float
     tokens: int
@@ -142,7 +131,7 @@ class LabelScores(_Model):
 
 
 class PromptBranch(_Model):
-    """What one label adds to the prompt: a part that is given, then the part that is scored."""
+    """What one label adds to the prompt: a given part, then the scored part."""
 
     label: str
     given: str
@@ -150,7 +139,7 @@ class PromptBranch(_Model):
 
 
 class PromptParts(_Model):
-    """The exact prompt: ``prefix`` + ``stem`` stand before every branch."""
+    """The exact prompt: ``prefix`` + ``stem`` come before every branch."""
 
     prefix: str
     stem: str
@@ -162,17 +151,19 @@ class PromptParts(_Model):
 
 
 class ExplanationOut(_Model):
-    """Why a text got its label. Demonstrations stand as in the prompt: farthest first, unless ordered otherwise."""
+    """Why a text got its label. Demonstrations are in the order of the prompt: by default the farthest first."""
 
     text: str
     scores: dict[str, LabelScores]
-    terms: dict[str, dict[str, float]] = Field(description="What was joined, by term and label; {} for one prompt.")
+    terms: dict[str, dict[str, float]] = Field(
+        description="The scores that were joined, by term and label; {} for one prompt."
+    )
     demonstrations: list[ShownSentence]
     prompt: PromptParts
 
 
 class ResultOut(_Model):
-    """One classified text; ``index`` is its place in the request, ``margin`` the first probability less the second."""
+    """One classified text: its ``index`` in the request; ``margin`` is the highest probability minus the second."""
 
     index: int
     label: str
@@ -192,7 +183,7 @@ class LabelOut(_Model):
 
 
 class SettingsOut(_Model):
-    """The settings that were used, the server's own included."""
+    """The settings that were used, the server's defaults included."""
 
     labels: list[LabelOut]
     template: list[str]
@@ -229,7 +220,7 @@ class ParagraphSentence(_Model):
 
 
 class ParagraphResponse(_Model):
-    """The paragraph that the sentence ``row`` stands in, in reading order."""
+    """The paragraph that contains the sentence ``row``, in reading order."""
 
     row: int
     document: int
@@ -238,10 +229,10 @@ class ParagraphResponse(_Model):
 
 
 class SuggestionOut(_Model):
-    """A synonym that may stand for a label; the higher its score the better."""
+    """A synonym that demonstrations can show for a label; the higher its score the better."""
 
     word: str
-    score: float | None = Field(description="None for a synonym given, or one of the paper's.")
+    score: float | None = Field(description="None for a given synonym, or one of the paper's.")
 
 
 class SynonymsResponse(_Model):
@@ -261,26 +252,26 @@ class CorpusInfo(_Model):
 
 
 class ModelInfo(_Model):
-    """A model; "local" stands for one from a folder or file; one behind an address goes by its own name."""
+    """A model; its name is "local" if it is a folder or file, and the server's name for it if it is remote."""
 
     name: str
     identity: str
 
 
 class LimitsInfo(_Model):
-    """What a request may hold, how many texts may wait, and how long an answer may take."""
+    """The limits of a request, of the queue, and of the time for an answer."""
 
-    body: int = Field(description="Bytes of a request.")
-    texts: int = Field(description="Texts of a request.")
-    characters: int = Field(description="Characters of a text.")
+    body: int = Field(description="Bytes per request.")
+    texts: int = Field(description="Texts per request.")
+    characters: int = Field(description="Characters per text.")
     labels: int
     k: int
-    queue: int = Field(description="Texts of all requests that may wait.")
+    queue: int = Field(description="Texts that may wait, of all requests.")
     deadline: float = Field(description="Seconds.")
 
 
 class InfoResponse(_Model):
-    """What this server runs, its own settings, and what may be asked of it."""
+    """What this server runs, its settings, and the names and limits that requests can use."""
 
     corpus: CorpusInfo | None
     encoder: ModelInfo | None
@@ -291,7 +282,9 @@ class InfoResponse(_Model):
     methods: list[str]
     retrievals: list[str]
     inferences: list[str]
-    templates: dict[str, list[str]] = Field(description="By name, the two lines; templates of pairs are left out.")
+    templates: dict[str, list[str]] = Field(
+        description="The two lines of each template, by name; templates for pairs are left out."
+    )
 
 
 class HealthResponse(_Model):
@@ -301,7 +294,7 @@ class HealthResponse(_Model):
 
 
 class Problem(_Model):
-    """An error as RFC 9457 has it, with what was expected and what to do. ``field`` names the part of the request."""
+    """An error as in RFC 9457, with what was expected and what to do. ``field`` names the part of the request."""
 
     type: str
     title: str
@@ -310,4 +303,4 @@ class Problem(_Model):
     expected: str | None = None
     hint: str | None = None
     field: str | None = Field(None, description='For example "labels", "texts.3", "template" or "k".')
-    index: int | None = Field(None, description="The text that failed, where one did.")
+    index: int | None = Field(None, description="The index of the text that failed, if one did.")

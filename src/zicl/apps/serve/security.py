@@ -1,4 +1,4 @@
-"""Who may ask: no other site through a visitor's browser, and where a token is set, nobody without it."""
+"""Who may use the server: no other site through a visitor's browser, and only clients with the token, if one is set."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zicl.apps.serve.page import Page
@@ -15,13 +16,15 @@ from zicl.apps.serve.problems import FOREIGN_HOST, FOREIGN_ORIGIN, UNAUTHORIZED,
 from zicl.apps.serve.queue import ServerMetrics
 from zicl.exceptions import UsageError
 
-OPEN = ("/healthz", "/readyz")
-_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+# Addresses that need no token.
+_OPEN = ("/healthz", "/readyz")
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_TRUSTED = "zicl.trusted_host"
 
 
 @dataclass(frozen=True)
 class Access:
-    """Where the server listens, and the token it asks for; an address that others reach needs one."""
+    """Where the server listens, and the token it requires; an address that other machines reach needs one."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -30,29 +33,23 @@ class Access:
     def __post_init__(self) -> None:
         if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
             raise UsageError("the token is empty or holds characters that no header can", hint="use letters and digits")
-        if self.token is None and not self.loopback:
+        if self.token is None and not is_loopback(self.host):
             raise UsageError(
                 f"{self.host} can be reached from other machines, and no token was given",
                 hint="--token SECRET or the variable ZICL_TOKEN; or leave out --host to serve this machine alone",
             )
 
     @property
-    def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        return is_loopback(self.host)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """What a Host header may say; with a token that no other site knows, anything."""
-        if not self.loopback:
-            return frozenset()
-        own = f"[{self.host}]" if ":" in self.host else self.host.lower()
-        names = {*_LOCAL, own}
-        return frozenset({f"{name}:{self.port}" for name in names} | (names if self.port in (80, 443) else set()))
+    def trusted_hosts(self) -> list[str]:
+        """The host names that a Host header may hold; any, where a token keeps other sites out."""
+        if not is_loopback(self.host):
+            return ["*"]
+        host = f"[{self.host}]" if ":" in self.host else self.host.lower()
+        return sorted({*_LOOPBACK_NAMES, host})
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own.
+    """Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
     (True, False)
@@ -66,25 +63,28 @@ def is_loopback(host: str) -> bool:
 
 
 class AccessGuard:
-    """Refuses what should not be asked, before anything of it is read."""
+    """Refuse a foreign Host, a foreign Origin and a wrong token, before any body is read."""
 
     def __init__(self, app: ASGIApp, access: Access, page: Page) -> None:
-        self._app, self._access, self._page = app, access, page
+        self._app, self._token, self._page = app, access.token, page
+        self._hosts = access.trusted_hosts
+        # It answers in plain text: its verdict is kept in the scope, and the problem document is written here.
+        self._host_check = TrustedHostMiddleware(_trust, self._hosts, www_redirect=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what may be asked."""
+        """Pass on a request that is allowed."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             try:
-                self._check_host(headers)
-                self._check_origin(headers, scope["path"])
+                await self._check_host(scope, receive)
+                _check_origin(headers, scope["path"])
             except RefusedError as refused:
                 await refused.response()(scope, receive, send)
                 return
-            if not self._knows_token(headers, scope["path"]):
-                # The page itself holds no secret: it is shown, and asks the visitor for the token.
-                shown = scope["path"] == "/" and scope["method"] == "GET"
-                answer = self._page.response(status=401) if shown else _unauthorized().response()
+            if not self._has_token(headers, scope["path"]):
+                # The page holds no secret: it is shown, and asks the visitor for the token.
+                is_page = scope["path"] == "/" and scope["method"] == "GET"
+                answer = self._page.response(status=401) if is_page else _unauthorized().response()
                 answer.headers["WWW-Authenticate"] = 'Bearer realm="zicl"'
                 await answer(scope, receive, send)
                 return
@@ -92,41 +92,45 @@ class AccessGuard:
             return
         await self._app(scope, receive, send)
 
-    def _check_host(self, headers: Headers) -> None:
-        """A name that another site pointed at this machine is not ours (DNS rebinding)."""
-        names, given = self._access.names, headers.getlist("host")
-        if len(given) != 1 or (names and given[0].lower() not in names):
+    async def _check_host(self, scope: Scope, receive: Receive) -> None:
+        """Refuse a name that another site pointed at this machine (DNS rebinding)."""
+        await self._host_check(scope, receive, _discard)
+        if not scope.pop(_TRUSTED, False):
             raise RefusedError(
                 FOREIGN_HOST,
                 "the Host header does not name this server",
-                expected="one of: " + ", ".join(sorted(names)) if names else "one Host header",
+                expected=f"one of the hosts {', '.join(self._hosts)}",
                 hint="use the address that zicl serve printed",
             )
 
-    def _check_origin(self, headers: Headers, path: str) -> None:
-        """A page of another site must not ask in its visitor's name; following a link to the page is fine."""
-        foreign = any(not self._is_own(origin, headers["host"]) for origin in headers.getlist("origin"))
-        if foreign or (path != "/" and headers.get("sec-fetch-site") in ("cross-site", "same-site")):
-            raise RefusedError(
-                FOREIGN_ORIGIN,
-                "the request comes from a page of another site",
-                expected="a request from the server's own page, or from a program",
-                hint="open the server's own page, or ask from a program, which sends no Origin header",
-            )
-
-    def _is_own(self, origin: str, host: str) -> bool:
-        scheme, _, place = origin.lower().partition("://")
-        names = self._access.names or {host.lower()}
-        return scheme in ("http", "https") and place in names
-
-    def _knows_token(self, headers: Headers, path: str) -> bool:
-        token = self._access.token
-        if token is None or path in OPEN:
+    def _has_token(self, headers: Headers, path: str) -> bool:
+        if self._token is None or path in _OPEN:
             return True
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        # In constant time: how long the comparison takes says nothing of the token.
-        same = hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), token.encode())
+        # In constant time: how long the comparison takes says nothing about the token.
+        same = hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), self._token.encode())
         return same and scheme.lower() == "bearer"
+
+
+async def _trust(scope: Scope, _receive: Receive, _send: Send) -> None:
+    scope[_TRUSTED] = True
+
+
+async def _discard(_message: Message) -> None:
+    pass
+
+
+def _check_origin(headers: Headers, path: str) -> None:
+    """Refuse a request that a page of another site makes in its visitor's name; a link to the page is fine."""
+    host = headers.get("host", "").lower()
+    same = all(origin.lower() in (f"http://{host}", f"https://{host}") for origin in headers.getlist("origin"))
+    if not same or (path != "/" and headers.get("sec-fetch-site") in ("cross-site", "same-site")):
+        raise RefusedError(
+            FOREIGN_ORIGIN,
+            "the request comes from a page of another site",
+            expected="a request from the server's page, or from a program",
+            hint="open the server's page, or send the request from a program, without an Origin header",
+        )
 
 
 def _unauthorized() -> RefusedError:
@@ -134,50 +138,47 @@ def _unauthorized() -> RefusedError:
         UNAUTHORIZED,
         "the token is missing or wrong",
         expected="the header Authorization: Bearer TOKEN",
-        hint="ask who runs the server for its token",
+        hint="ask the server's administrator for the token",
     )
 
 
-# -- Around every answer: headers that keep it where it belongs, and a count of it.
-
-
-_ALWAYS = {
+_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 
 class SecurityHeaders:
-    """Adds the headers, and counts requests by route and status."""
+    """Add security headers to every answer, and count requests by route and status."""
 
     def __init__(self, app: ASGIApp, metrics: ServerMetrics) -> None:
         self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; its answer comes back through here."""
+        """Pass the request on, and add to its answer what is not there yet."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun, status = time.monotonic(), 0
+        start, status = time.monotonic(), 0
 
-        async def sending(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers.update({name: value for name, value in _ALWAYS.items() if name not in headers})
-                headers.setdefault("Content-Security-Policy", _POLICY)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
-            await self._app(scope, receive, sending)
+            await self._app(scope, receive, send_with_headers)
         finally:
-            # The route's pattern, not what was asked: the counters stay few whatever clients ask for.
+            # The route's pattern, not the path: the number of counters must not depend on the clients.
             route = getattr(scope.get("route"), "path", "none")
             self._metrics.requests.labels(route, status or "left").inc()
-            self._metrics.seconds.labels(route).observe(time.monotonic() - begun)
+            self._metrics.seconds.labels(route).observe(time.monotonic() - start)

@@ -1,4 +1,4 @@
-"""Where texts stand in a corpus: how near its nearest sentence is, and whether the nearest have neighbours."""
+"""``suggest``: from a fitted classifier and unlabelled texts to a diagnosis."""
 
 from __future__ import annotations
 
@@ -26,141 +26,16 @@ from zicl.score.calibration import Scores
 from zicl.score.factory import build_ensemble
 from zicl.score.results import Prediction
 
-STAGE = "searching the corpus"
-
-
-@dataclass(frozen=True)
-class CorpusFit:
-    """Of each text the cosine of the nearest sentence that may be shown; of its k nearest, whether each stands alone.
-
-    The nearest sentences of all texts stand one after the other in ``alone``.
-    """
-
-    nearest: tuple[float, ...]
-    alone: tuple[bool, ...]
-
-
-def measure_corpus_fit(
-    index: Searchable, texts: Sequence[Text], settings: Retrieval, report: ProgressReport = silent
-) -> CorpusFit:
-    """Search the corpus as the retrieval methods do: a text never finds itself, nor the document it comes from."""
-    nearest, alone, one = list[float](), list[bool](), Nearest(exclude_self=settings.exclude_self)
-    for done, text in enumerate(texts):
-        report(STAGE, done, len(texts))
-        query = Query(text)
-        nearest += [found.similarity or 0.0 for found in one.retrieve(index, query, 1)]
-        hits = CandidateFilter(index, query, exclude_self=settings.exclude_self).hits()
-        alone += [index.neighbour(hit.row) is None for hit in islice(hits, settings.k)]
-    report(STAGE, len(texts), len(texts))
-    return CorpusFit(tuple(nearest), tuple(alone))
-
-
-# -- Asking the language model about the sample: once under each seed, and once with the other inference.
-
-
-# They give three pairs to compare; each further seed would cost a whole pass.
+SAMPLE = 40
+# A proportion of fewer texts means nothing.
+_MIN_TEXTS = 5
+# Three seeds give three pairs to compare; each further one would cost another pass.
 SEEDS = 3
 
 
 @dataclass(frozen=True)
-class SampledScores:
-    """The results of all texts under one seed with one inference."""
-
-    inference: Inference
-    seed: int
-    results: tuple[Prediction, ...]
-
-    @property
-    def labels(self) -> list[str]:
-        """The label of each text."""
-        return [result.label for result in self.results]
-
-    @property
-    def scores(self) -> Scores:
-        """What is compared, one row a text, one column a label in the labels' order."""
-        return np.array([[score.value for score in result.scores] for result in self.results], dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class ScoringPasses:
-    """``draws`` differ in the seed alone, the classifier's own first; ``other`` in the inference alone.
-
-    ``drawn`` is what of the demonstrations a seed decides.
-    """
-
-    draws: tuple[SampledScores, ...]
-    other: SampledScores
-    drawn: tuple[str, ...]
-
-    @property
-    def main(self) -> SampledScores:
-        """The pass with the classifier's own seed and inference."""
-        return self.draws[0]
-
-
-def run_passes(classifier: ZICLClassifier, texts: Sequence[Text], report: ProgressReport = silent) -> ScoringPasses:
-    """All passes over one language model and one corpus, which are not loaded again."""
-    settings = classifier.settings_
-    own: Inference = "direct" if settings.scoring.inference == "direct" else "channel"
-    drawn = _drawn(settings)
-    seeds = range(classifier.seed_, classifier.seed_ + (SEEDS if drawn else 1))
-    draws = tuple(_pass(classifier, texts, own, seed, report) for seed in seeds)
-    other = _pass(classifier, texts, "direct" if own == "channel" else "channel", seeds[0], report)
-    return ScoringPasses(draws, other, drawn)
-
-
-def _drawn(settings: Settings) -> tuple[str, ...]:
-    """What a seed decides: labels unless they are the model's own, not shown or have a seed, sentences, their order."""
-    retrieval, labelling = settings.retrieval, settings.labelling
-    if retrieval.k == 0:
-        return ()
-    labels = labelling.source == "random" and labelling.words != "none" and labelling.seed is None
-    found = {
-        "labels": labels,
-        "sentences": RETRIEVERS.get(retrieval.method).draws,
-        "order": retrieval.order == "shuffled",
-    }
-    return tuple(what for what, is_drawn in found.items() if is_drawn)
-
-
-def _pass(
-    classifier: ZICLClassifier, texts: Sequence[Text], inference: Inference, seed: int, report: ProgressReport
-) -> SampledScores:
-    stage, done = f"asking the language model: {inference}, seed {seed}", 0
-
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        report(stage, done, len(texts))
-
-    advance(0)
-    settings = plain(classifier.settings_, inference)
-    ensemble = build_ensemble(
-        classifier.labels_, classifier.lm_, classifier.index_, settings, seed=seed, offline=classifier.offline
-    )
-    return SampledScores(inference, seed, tuple(ensemble.run(texts, advance)))
-
-
-def plain(settings: Settings, inference: Inference) -> Settings:
-    """The settings without what hides a sign: calibration, several draws or inferences, the encoder's opinion."""
-    return settings._replace(
-        labelling=settings.labelling.model_copy(update={"assignments": 1}),
-        scoring=settings.scoring.model_copy(update={"inference": inference, "encoder": False}),
-        calibration=Calibration(),
-    )
-
-
-# -- From a classifier and unlabelled texts to signs.
-
-
-SAMPLE = 40
-# Below that a share says nothing.
-_LEAST = 5
-
-
-@dataclass(frozen=True)
 class Diagnosis:
-    """The signs, and how many texts they come from: ``asked`` of ``distinct`` different ones among ``texts``."""
+    """The signals, from a sample of ``asked`` texts out of ``distinct`` different ones among ``texts``."""
 
     texts: int
     distinct: int
@@ -171,52 +46,181 @@ class Diagnosis:
 def suggest(
     classifier: ZICLClassifier, texts: Iterable[Any], *, sample: int = SAMPLE, report: ProgressReport = silent
 ) -> Diagnosis:
-    """Signs from a seeded sample of the different texts. A fitted classifier is not changed by it."""
+    """Diagnose a fitted classifier, which stays unchanged, on a seeded sample of the distinct texts.
+
+    Parameters
+    ----------
+    classifier
+        A fitted classifier.
+    texts
+        Unlabelled texts, or pairs, like those to be classified.
+    sample
+        How many distinct texts to score, about four times each: under several seeds and with both inferences.
+    report
+        Called with the progress of each stage.
+
+    """
     settings = classifier.settings_
     if settings.labelling.words == "neighbours":
         raise ConfigError(
-            "every text has options of its own, and these signs are about labels that all texts share",
-            hint="name the labels: --labels terrible,great; for options of a row's own, go straight to zicl check",
+            "the options differ from text to text, but a diagnosis needs labels that all texts share",
+            hint="name the labels: --labels terrible,great; for options that differ from row to row, use zicl check",
         )
-    given = check_texts(texts)
-    distinct = sorted({text.strip() for text in given}, key=text_key)
-    chosen = draw(distinct, sample, classifier.seed_)
-    around = None
+    checked = check_texts(texts)
+    distinct = sorted({text.strip() for text in checked}, key=text_key)
+    chosen = sample_texts(distinct, sample, classifier.seed_)
+    corpus_fit = None
     if classifier.index_ is not None:
-        around = measure_corpus_fit(classifier.index_, chosen, settings.retrieval, report)
+        corpus_fit = measure_corpus_fit(classifier.index_, chosen, settings.retrieval, report)
     passes = run_passes(classifier, chosen, report)
-    found = (*_corpus_signals(around, settings), *_model_signals(passes, classifier.labels_.names))
-    return Diagnosis(len(given), len(distinct), len(chosen), found)
+    found = (*_corpus_signals(corpus_fit, settings), *_model_signals(passes, classifier.labels_.names))
+    return Diagnosis(len(checked), len(distinct), len(chosen), found)
 
 
-def draw(distinct: list[Text], count: int, seed: int) -> list[Text]:
-    """At most ``count`` of the texts, sorted: the seed decides, not the file's order."""
-    if min(len(distinct), count) < _LEAST:
+def sample_texts(distinct: list[Text], count: int, seed: int) -> list[Text]:
+    """Return at most ``count`` of the texts, sorted; the sample depends on the seed and not on the file's order."""
+    if min(len(distinct), count) < _MIN_TEXTS:
         raise TextError(
-            f"{len(distinct)} different texts were given and {count} asked for; expected at least {_LEAST} of each",
+            f"{len(distinct)} different texts were given, and the sample is {count}; expected at least {_MIN_TEXTS} "
+            "of each",
             hint=f"give more unlabelled texts, and a sample of {SAMPLE} or more",
         )
     chosen = rng(seed, "texts to look at").choice(len(distinct), min(count, len(distinct)), replace=False)
     return [distinct[int(number)] for number in sorted(chosen)]
 
 
-def _corpus_signals(around: CorpusFit | None, settings: Settings) -> list[Signal]:
-    """What the corpus says; neighbours matter only where they are shown."""
-    if around is None:
+@dataclass(frozen=True)
+class CorpusFit:
+    """The similarity of each text's nearest sentence, and whether each of its k nearest sentences lacks a neighbour.
+
+    ``without_neighbour`` holds the k nearest sentences of all texts, one text after the other.
+    """
+
+    nearest: tuple[float, ...]
+    without_neighbour: tuple[bool, ...]
+
+
+def measure_corpus_fit(
+    index: Searchable, texts: Sequence[Text], settings: Retrieval, report: ProgressReport = silent
+) -> CorpusFit:
+    """Search the corpus as retrieval does: a text never finds itself or its document."""
+    stage, retriever = "searching the corpus", Nearest(exclude_self=settings.exclude_self)
+    nearest, without_neighbour = list[float](), list[bool]()
+    for done, text in enumerate(texts):
+        report(stage, done, len(texts))
+        query = Query(text)
+        nearest += [sentence.similarity or 0.0 for sentence in retriever.retrieve(index, query, 1)]
+        hits = CandidateFilter(index, query, exclude_self=settings.exclude_self).hits()
+        without_neighbour += [index.neighbour(hit.row) is None for hit in islice(hits, settings.k)]
+    report(stage, len(texts), len(texts))
+    return CorpusFit(tuple(nearest), tuple(without_neighbour))
+
+
+@dataclass(frozen=True)
+class ScoringPass:
+    """The predictions of all texts under one seed with one inference."""
+
+    inference: Inference
+    seed: int
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        """Return the label of each text."""
+        return [prediction.label for prediction in self.predictions]
+
+    @property
+    def scores(self) -> Scores:
+        """Return one row per text, one column per label in the labels' order."""
+        rows = [[score.value for score in prediction.scores] for prediction in self.predictions]
+        return np.array(rows, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class ScoringPasses:
+    """``draws`` differ only in the seed, the classifier's seed first; ``other`` differs only in the inference.
+
+    ``drawn`` names what the seed decides about the demonstrations.
+    """
+
+    draws: tuple[ScoringPass, ...]
+    other: ScoringPass
+    drawn: tuple[str, ...]
+
+    @property
+    def main(self) -> ScoringPass:
+        """Return the pass with the classifier's seed and inference."""
+        return self.draws[0]
+
+
+def run_passes(classifier: ZICLClassifier, texts: Sequence[Text], report: ProgressReport = silent) -> ScoringPasses:
+    """Score the texts once under each seed, and once with the other inference."""
+    settings = classifier.settings_
+    inference: Inference = "direct" if settings.scoring.inference == "direct" else "channel"
+    drawn = _drawn_parts(settings)
+    seeds = range(classifier.seed_, classifier.seed_ + (SEEDS if drawn else 1))
+    draws = tuple(_run_pass(classifier, texts, inference, seed, report) for seed in seeds)
+    other = _run_pass(classifier, texts, "direct" if inference == "channel" else "channel", seeds[0], report)
+    return ScoringPasses(draws, other, drawn)
+
+
+def _drawn_parts(settings: Settings) -> tuple[str, ...]:
+    """Return which parts of the demonstrations the seed decides."""
+    retrieval, labelling = settings.retrieval, settings.labelling
+    if retrieval.k == 0:
+        return ()
+    parts = {
+        "labels": labelling.source == "random" and labelling.words != "none" and labelling.seed is None,
+        "sentences": RETRIEVERS.get(retrieval.method).draws,
+        "order": retrieval.order == "shuffled",
+    }
+    return tuple(part for part, is_drawn in parts.items() if is_drawn)
+
+
+def _run_pass(
+    classifier: ZICLClassifier, texts: Sequence[Text], inference: Inference, seed: int, report: ProgressReport
+) -> ScoringPass:
+    stage, done = f"asking the language model: {inference}, seed {seed}", 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        report(stage, done, len(texts))
+
+    advance(0)
+    settings = classifier.settings_
+    # Calibration, averages over several draws or inferences, and the encoder expert would hide a signal.
+    plain = settings._replace(
+        labelling=settings.labelling.model_copy(update={"assignments": 1}),
+        scoring=settings.scoring.model_copy(update={"inference": inference, "encoder": False}),
+        calibration=Calibration(),
+    )
+    ensemble = build_ensemble(
+        classifier.labels_, classifier.lm_, classifier.index_, plain, seed=seed, offline=classifier.offline
+    )
+    return ScoringPass(inference, seed, tuple(ensemble.run(texts, advance)))
+
+
+def _corpus_signals(fit: CorpusFit | None, settings: Settings) -> list[Signal]:
+    if fit is None:
         return []
-    found = [signals.similarity(around.nearest), signals.far(around.nearest)]
-    return [*found, signals.alone(around.alone)] if settings.retrieval.method == "physical" else found
+    found = [signals.corpus_similarity(fit.nearest), signals.far_texts(fit.nearest)]
+    # Neighbours matter only for the method that shows them.
+    if settings.retrieval.method == "physical":
+        found.append(signals.without_neighbour(fit.without_neighbour))
+    return found
 
 
 def _model_signals(passes: ScoringPasses, names: tuple[str, ...]) -> list[Signal]:
     found = []
     for each in (passes.main, passes.other):
-        found += [signals.evenness(each.scores, each.inference), signals.largest(each.scores, names, each.inference)]
+        found.append(signals.evenness(each.scores, each.inference))
+        found.append(signals.largest_share(each.scores, names, each.inference))
     if len(passes.draws) > 1:
-        found.append(signals.seeds([each.labels for each in passes.draws], passes.drawn))
-    found.append(signals.inferences([passes.main.labels, passes.other.labels]))
-    prompts = [result.prepared.prompt for result in passes.main.results]
-    found.append(signals.cut([prompt.input_cut for prompt in prompts]))
+        found.append(signals.seed_agreement([each.labels for each in passes.draws], passes.drawn))
+    found.append(signals.inference_agreement([passes.main.labels, passes.other.labels]))
+    prompts = [prediction.prepared.prompt for prediction in passes.main.predictions]
+    found.append(signals.cut_texts([prompt.input_cut for prompt in prompts]))
     if any(prompt.kept + prompt.dropped for prompt in prompts):
-        found.append(signals.dropped([prompt.kept for prompt in prompts], [prompt.dropped for prompt in prompts]))
-    return [*found, signals.close(passes.main.scores)]
+        found.append(signals.dropped_demos([prompt.kept for prompt in prompts], [prompt.dropped for prompt in prompts]))
+    return [*found, signals.small_margins(passes.main.scores)]

@@ -1,4 +1,4 @@
-"""All that an experiment runs on, loaded when it is first needed: examples, corpus, encoder, language model."""
+"""The context of an experiment: its tasks and examples, and its corpus, encoder and language model, loaded lazily."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 
 class ExperimentContext:
-    """The examples are read at once, so that a bad row is found before anything long begins; the rest is lazy."""
+    """Everything an experiment runs on.
+
+    Examples are read at once, so that a bad row is found before anything slow begins; the rest is loaded on first use.
+    """
 
     def __init__(
         self,
@@ -47,8 +50,8 @@ class ExperimentContext:
     ) -> None:
         self.experiment, self.offline, self.report = experiment, offline, report
         self._lm, self._index = lm, index
-        own = read_tasks(Path(experiment.task_file)) if experiment.task_file else {}
-        self.tasks: dict[str, Task] = {name: get_task(name, own) for name in experiment.tasks}
+        defined = read_tasks(Path(experiment.task_file)) if experiment.task_file else {}
+        self.tasks: dict[str, Task] = {name: get_task(name, defined) for name in experiment.tasks}
         self.methods = {name: experiment.method(name) for name in experiment.methods}
         self.hashes: dict[str, str] = {}
         self.counts: dict[str, Counter[str]] = {}
@@ -60,7 +63,7 @@ class ExperimentContext:
         self._parts: dict[tuple[float, tuple[str, ...], int], Searchable] = {}
 
     def check(self) -> None:
-        """What a method needs of the tasks and the model is there: found before the first row."""
+        """Check that tasks and model have what the methods need, before the first row."""
         kinds = {method.kind for method in self.methods.values()}
         if "cosine-descriptions" in kinds:
             for name, task in self.tasks.items():
@@ -71,20 +74,20 @@ class ExperimentContext:
             for domain in method.without:
                 if self.index is not None and domain not in self.index.corpus.domains:
                     raise did_you_mean(f"domain in without of {name}:", domain, self.index.corpus.domains)
-            with self.silenced(method):
-                # A head that the model does not have is found now.
+            with self.silencing(method):
+                # Raises if the model has no such head.
                 pass
         counted = [name for name, task in self.tasks.items() if task.labels.counted]
-        open_to_options = ("prompt", "majority", "cosine-words")
-        closed = [n for n, m in self.methods.items() if m.kind not in open_to_options or m.labelled]
-        if counted and closed:
+        with_options = ("prompt", "majority", "cosine-words")
+        without = [name for name, m in self.methods.items() if m.kind not in with_options or m.labelled]
+        if counted and without:
             raise ConfigError(
-                f"examples of {', '.join(counted)} have options of their own, which {', '.join(closed)} cannot compare",
+                f"each example of {', '.join(counted)} has its options, which {', '.join(without)} cannot compare",
                 hint="leave these methods out, or the task",
             )
 
     def _test(self, name: str) -> list[Example]:
-        """The first so many of the task's stratified order: a larger number keeps them all."""
+        """Return the first examples in the task's stratified order, so that a larger number includes a smaller one."""
         task = self.tasks[name]
         examples = read_test(task, self.experiment.data.get(name))
         self.hashes[name] = data_hash(examples)
@@ -92,21 +95,16 @@ class ExperimentContext:
         return subsample(examples, min(self.experiment.examples, len(examples)), task.sample_seed)
 
     def _train(self, name: str) -> list[Example]:
-        """A task's training examples; too few of them are found now, and not when they are to be shown."""
+        """Return a task's training examples, and check that there are enough to show."""
         examples = read_examples(self.tasks[name], self.experiment.train.get(name), "train")
-        check_enough(name, examples, self._most_shown())
+        labelled = [method for method in self.methods.values() if method.labelled]
+        shown = [self.experiment.k if method.kind == "logistic" else method.retrieval.k for method in labelled]
+        check_enough(name, examples, max(shown))
         return examples
 
-    def _most_shown(self) -> int:
-        """The most training examples that a method shows at once."""
-        labelled = [method for method in self.methods.values() if method.labelled]
-        return max(self.experiment.k if method.kind == "logistic" else method.retrieval.k for method in labelled)
-
-    def needs(self, what: str) -> bool:
-        """Whether any method has this property."""
-        return any(getattr(method, what) for method in self.methods.values())
-
-    # -- what is loaded on first use ------------------------------------------------------------------
+    def needs(self, trait: str) -> bool:
+        """Return whether any method has a trait, such as ``needs_lm``."""
+        return any(getattr(method, trait) for method in self.methods.values())
 
     @cached_property
     def lm(self) -> LanguageModel:
@@ -128,11 +126,11 @@ class ExperimentContext:
 
     @cached_property
     def index(self) -> Index | None:
-        """The raw corpus; built first if there is a recipe and no folder."""
+        """The index of the raw corpus; built first if there is a recipe and no folder."""
         if self._index is not None:
             return self._index
         recipe = self.experiment.corpus
-        # Also where nothing is shown of it: its encoder is the one that all methods of an experiment use.
+        # Even if no method retrieves from it: all methods of an experiment use its encoder.
         if recipe is None:
             return None
         if recipe.domains:
@@ -140,7 +138,7 @@ class ExperimentContext:
         return Index.open(recipe.path, offline=self.offline)
 
     def corpus(self, method: ExperimentMethod, seed: int) -> Searchable | None:
-        """What of the raw corpus a method reads under a seed."""
+        """Return the part of the raw corpus that a method reads with a seed."""
         if not method.needs_corpus or self.index is None:
             return None
         if method.corpus_share == 1 and not method.without:
@@ -153,21 +151,22 @@ class ExperimentContext:
         return self._parts[key]
 
     @contextmanager
-    def silenced(self, method: ExperimentMethod) -> Iterator[None]:
-        """The language model without the attention heads that a method silences."""
+    def silencing(self, method: ExperimentMethod) -> Iterator[None]:
+        """Silence the attention heads of a method while the block runs."""
         if not self.needs("silenced"):
             yield
             return
         from zicl.lm.heads import Head, silence_heads, transformers_model
 
         heads = silence_heads(self.lm, [Head(*pair) for pair in method.silenced]) if method.silenced else nullcontext()
-        below = transformers_model(self.lm).forward.sharing(self._below) if self._below else nullcontext()
-        with heads, below:
+        cache = self._lower_layers
+        cached = transformers_model(self.lm).forward.use_layer_cache(cache) if cache else nullcontext()
+        with heads, cached:
             yield
 
     @cached_property
-    def _below(self) -> LowerLayerCache | None:
-        """The layers below all heads that any method silences."""
+    def _lower_layers(self) -> LowerLayerCache | None:
+        """A cache of the layers below all heads that any method silences."""
         from zicl.lm.heads import head_layout
         from zicl.lm.layer_cache import LowerLayerCache
 
@@ -176,11 +175,11 @@ class ExperimentContext:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The corpus' own encoder, else the default one."""
+        """The encoder of the corpus, else the default one."""
         return self.index.encoder if self.index is not None else load_encoder(DEFAULT_ENCODER, offline=self.offline)
 
     def embed(self, text: Text) -> NDArray[np.float32]:
-        """A text's vector, encoded alone and once for all methods."""
+        """Return the vector of a text, encoded without batch-mates and once for all methods."""
         if self.index is not None:
             return self.index.embed(text)
         if text not in self._embedded:
@@ -188,7 +187,7 @@ class ExperimentContext:
         return self._embedded[text]
 
     def clusters(self, task: str, share: int, seed: int) -> Clusters | None:
-        """The clusters of a task's test inputs that share demonstrations; labels play no part in them."""
+        """Return the clusters of a task's test inputs that share demonstrations, fitted without labels."""
         if share == 1:
             return None
         key = task, share, seed
@@ -198,14 +197,14 @@ class ExperimentContext:
         return self._clusters[key]
 
     def training_index(self, task: str) -> TrainingIndex:
-        """A task's training examples, searchable."""
+        """Return a task's training examples as an index."""
         if task not in self._training_indexes:
             self._training_indexes[task] = TrainingIndex(task, self.training[task], self.encoder, self.embed)
         return self._training_indexes[task]
 
 
 def _build(recipe: CorpusRecipe, report: ProgressReport, *, offline: bool) -> None:
-    """Build the corpus of a recipe, text and index, where it is not there yet; a killed build goes on."""
+    """Build the corpus of a recipe and its index, if they are missing; a killed build resumes."""
     from zicl.corpus.builder import build_corpus
     from zicl.corpus.shards import BuildOptions
     from zicl.corpus.sources import find_sources
@@ -222,17 +221,17 @@ def _build(recipe: CorpusRecipe, report: ProgressReport, *, offline: bool) -> No
 
 
 def _check_built(recipe: CorpusRecipe, corpus: Corpus, index: Path) -> None:
-    """The corpus that is there is the one of the recipe: a change of it would otherwise change nothing."""
-    there = {**corpus.manifest["options"], "domains": sorted(corpus.domains)}
-    asked: dict[str, Any] = {name: getattr(recipe, name) for name in ("max_paragraphs", "seed", "splitter")}
-    asked["domains"] = sorted(recipe.domains)
+    """Check that an existing corpus was built with the recipe, which would otherwise be ignored."""
+    built = {**corpus.manifest["options"], "domains": sorted(corpus.domains)}
+    expected: dict[str, Any] = {name: getattr(recipe, name) for name in ("max_paragraphs", "seed", "splitter")}
+    expected["domains"] = sorted(recipe.domains)
     if index.is_file():
-        # By its last part: a folder may be named from elsewhere.
-        there["encoder"], asked["encoder"] = read_json(index)["encoder"]["name"], recipe.encoder
-        there["encoder"], asked["encoder"] = (Path(each["encoder"]).name for each in (there, asked))
-    for name, value in asked.items():
-        if there[name] != value:
+        # Only the last part of the name: an encoder in a folder may be given by another path.
+        built["encoder"] = Path(read_json(index)["encoder"]["name"]).name
+        expected["encoder"] = Path(recipe.encoder).name
+    for name, value in expected.items():
+        if built[name] != value:
             raise ConfigError(
-                f"the corpus {recipe.path} was built with {name} {there[name]!r}, and its recipe says {value!r}",
-                hint="give the corpus of this recipe another path, or remove the old one to have it built anew",
+                f"the corpus {recipe.path} was built with {name} {built[name]!r}, and its recipe says {value!r}",
+                hint="give the corpus of this recipe another path, or remove the old one to have it built again",
             )

@@ -1,4 +1,4 @@
-"""What a sceptic asks for: ways that need no demonstrations, nearly free beside a language model."""
+"""Control methods without demonstrations: majority, cosine, logistic regression, and a chat instruction."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Embed = Callable[[Text], NDArray[np.float32]]
 
 
 def majority(counts: Mapping[str, int], labels: Labels) -> Scores:
-    """The log share of each label in the whole test set: what the paper's first row predicts from."""
+    """Return the log share of each label in the full test set, the paper's first baseline."""
     with np.errstate(divide="ignore"):
         return np.log(np.array([counts.get(name, 0) for name in labels.names]) / sum(counts.values()))
 
 
 def cosine(texts: Sequence[Text], phrases: Sequence[str], embed: Embed) -> Scores:
-    """The cosine of each text to each label's phrase."""
+    """Return the cosine of each text to each label's phrase."""
     targets = np.stack([embed(phrase) for phrase in phrases])
     return np.stack([targets @ embed(text) for text in texts]).astype(np.float64)
 
 
 def descriptions(task: str, labels: Labels) -> list[str]:
-    """The labels' descriptions, all of them."""
+    """Return the descriptions of all labels, or an error that names those without one."""
     missing = [label.name for label in labels if not label.description]
     if missing:
         raise LabelError(
@@ -46,13 +46,12 @@ def descriptions(task: str, labels: Labels) -> list[str]:
 
 
 def gold_rows(index: TrainingIndex, k: int, seed: int) -> list[int]:
-    """The k training examples that ICL-gold shows under this seed."""
-    found = make_retriever(Retrieval(method="random", k=k)).retrieve(index, Query("", seed), k)
-    return [item.row for item in found]
+    """Return the k training examples that ICL-gold shows with this seed."""
+    return [hit.row for hit in make_retriever(Retrieval(method="random", k=k)).retrieve(index, Query("", seed), k)]
 
 
 def logistic(texts: Sequence[Text], index: TrainingIndex, labels: Labels, k: int, seed: int, embed: Embed) -> Scores:
-    """Log-probabilities of a logistic regression on the embeddings of the same k gold examples as ICL-gold."""
+    """Return log-probabilities of a logistic regression on the embeddings of ICL-gold's k examples."""
     from sklearn.linear_model import LogisticRegression
 
     rows = gold_rows(index, k, seed)
@@ -61,30 +60,30 @@ def logistic(texts: Sequence[Text], index: TrainingIndex, labels: Labels, k: int
     if len(set(gold)) == 1:
         scores[:, labels.names.index(gold[0])] = 0.0
         return scores
-    shown = np.stack([embed(index.examples[row].text) for row in rows])
-    model = LogisticRegression(max_iter=1000).fit(shown, gold)
-    found = model.predict_log_proba(np.stack([embed(text) for text in texts]))
+    vectors = np.stack([embed(index.examples[row].text) for row in rows])
+    model = LogisticRegression(max_iter=1000).fit(vectors, gold)
+    predicted = model.predict_log_proba(np.stack([embed(text) for text in texts]))
     for column, name in enumerate(model.classes_):
-        scores[:, labels.names.index(str(name))] = found[:, column]
+        scores[:, labels.names.index(str(name))] = predicted[:, column]
     return scores
 
 
 def instruction(text: Text, labels: Labels, lm: LanguageModel, limit: int) -> Prompt:
-    """A plain instruction through the model's own chat template; the label words are scored as its answer."""
+    """Return an instruction in the model's chat template; the label words are scored as its answer."""
     plain = str(text)
     shortened = truncate(lm.tokenizer, plain, limit)
     words = ", ".join(labels.words)
-    asked = f"Which label fits this text best? Answer with one of: {words}.\n\nText: {shortened.text}"
-    opening = chat_tokens(lm, asked)
+    message = f"Which label fits this text best? Answer with one of: {words}.\n\nText: {shortened.text}"
+    tokens = chat_tokens(lm, message)
     branches = tuple(Branch(EMPTY, tokenize(lm.tokenizer, word)) for word in labels.words)
-    cut_off = len(shortened) < len(lm.tokenizer.encode(plain))
-    return Prompt(EMPTY, Segment(asked, opening), branches, input_cut=cut_off)
+    input_cut = len(shortened) < len(lm.tokenizer.encode(plain))
+    return Prompt(EMPTY, Segment(message, tokens), branches, input_cut=input_cut)
 
 
-def chat_tokens(lm: LanguageModel, asked: str) -> tuple[int, ...]:
-    """The tokens of one user turn, up to where the answer begins."""
+def chat_tokens(lm: LanguageModel, message: str) -> tuple[int, ...]:
+    """Return the tokens of one user message, up to where the answer begins."""
     chat = getattr(lm.tokenizer, "chat", None)
-    tokens = chat(asked) if chat is not None else None
+    tokens = chat(message) if chat is not None else None
     if tokens is None:
         raise ConfigError(
             f"{lm.name} has no chat template, which the method 'instruction' needs",

@@ -1,4 +1,4 @@
-"""Estimate what a run costs before it begins: count the tokens of a few prompts and time ten of them."""
+"""Estimate the cost of a run before it begins: count the tokens of a few prompts, and time ten of them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from zicl.prompt.tokens import Tokenizer
 if TYPE_CHECKING:
     from zicl.lab.evaluate.run import Runner
 
-# Prompts written for each kind of cell, and prompts timed in all.
-_PER_CELL, _PROBED = 3, 10
+# Prompts built for each kind of cell, and prompts timed in total.
+_PER_KIND, _TIMED = 3, 10
 
 
 def count_tokens(prompts: Sequence[Prompt]) -> int:
-    """The tokens of prompts that are scored together: a prefix that several share once, everything else each."""
+    """Return the tokens of prompts that are scored together, with a shared prefix counted once."""
     groups: dict[tuple[int, ...], list[Prompt]] = defaultdict(list)
     for prompt in prompts:
         groups[prompt.prefix.tokens].append(prompt)
@@ -40,9 +40,9 @@ def count_tokens(prompts: Sequence[Prompt]) -> int:
 
 
 class TokenCounter:
-    """A language model that counts in place of scoring: every log-likelihood is 0.
+    """A language model that counts tokens instead of scoring them: every log-likelihood is 0.
 
-    What is shared by the prompts of one call is counted once, as the real backend computes it once.
+    A prefix shared by the prompts of one call counts once, as the transformers backend computes it once.
     """
 
     def __init__(self, lm: LanguageModel) -> None:
@@ -53,15 +53,15 @@ class TokenCounter:
     tokenizer: Tokenizer
 
     def score(self, prompts: Sequence[Prompt], progress: Progress | None = None) -> list[BranchScores]:
-        """Zeros, one a scored token."""
+        """Return one zero per scored token."""
         self.tokens += count_tokens(prompts)
         return [tuple(np.zeros(len(b.scored), dtype=np.float32) for b in prompt.branches) for prompt in prompts]
 
 
 def forward_tokens(prompts: Sequence[Prompt], count: int, *, trees: bool = True) -> int:
-    """Tokens that ``count`` prompts like these feed: a prefix they all share once, everything else each.
+    """Return the forward tokens of ``count`` prompts like these, with a prefix shared by all counted once.
 
-    A model that cannot read ``trees`` is fed the whole of every label's prompt.
+    A model that cannot read ``trees`` gets the full prompt once per label.
     """
     if not prompts:
         return 0
@@ -78,9 +78,9 @@ def _unshared_tokens(prompt: Prompt) -> int:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What a run would take: tokens by cell, and the rate a probe of this machine gave.
+    """The examples and tokens of each cell, and the rate measured on this machine.
 
-    Of a model behind a server they are those it is sent, once for every label, and no rate: nothing is asked.
+    For a model behind a server, the tokens are those sent, once per label; the rate is None, as nothing is sent.
     """
 
     examples: dict[str, int]
@@ -89,30 +89,30 @@ class CostEstimate:
 
     @property
     def seconds(self) -> float | None:
-        """The whole run on this machine."""
+        """Expected seconds of the run on this machine."""
         if self.tokens_per_second is None:
             return None
         return sum(self.tokens.values()) / self.tokens_per_second if self.tokens_per_second else 0.0
 
 
 def estimate(runner: Runner, done: set[tuple[str, str]], shard: RunShard | None = None) -> CostEstimate:
-    """Write a few prompts of each kind of cell, count their tokens, and time ten of them."""
-    world = runner.world
-    # Controls may do without a model.
-    lm = world.lm if world.needs("needs_lm") else None
-    trees = getattr(lm, "reads_trees", True)
+    """Build a few prompts of each kind of cell, count their tokens, and time ten of them."""
+    context = runner.context
+    # An experiment of controls loads no model.
+    lm = context.lm if context.needs("needs_lm") else None
+    trees = getattr(lm, "supports_trees", True)
     sampled: dict[tuple[str, ...], list[list[Prompt]]] = {}
     examples, tokens = dict[str, int](), dict[str, int]()
-    asked: Counter[PlanCell] = Counter()
-    for batch in batches(world.experiment, world.examples, shard):
-        asked[batch.cell] += sum((batch.cell.key, example.id) not in done for example in batch.examples)
-    for cell, left in asked.items():
-        rows = world.examples[cell.task]
+    missing: Counter[PlanCell] = Counter()
+    for batch in batches(context.experiment, context.examples, shard):
+        missing[batch.cell] += sum((batch.cell.key, example.id) not in done for example in batch.examples)
+    for cell, left in missing.items():
+        rows = context.examples[cell.task]
         if not left:
             continue
         kind = (cell.task, cell.method, cell.template, cell.inference)
         if kind not in sampled:
-            sampled[kind] = runner.prompts(cell, rows[:: max(1, len(rows) // _PER_CELL)][:_PER_CELL])
+            sampled[kind] = runner.prompts(cell, rows[:: max(1, len(rows) // _PER_KIND)][:_PER_KIND])
         examples[cell.key] = left
         if isinstance(lm, RemoteLanguageModel):
             each = [sum(map(lm.sent, prompts)) / len(prompts) for prompts in sampled[kind] if prompts]
@@ -121,13 +121,14 @@ def estimate(runner: Runner, done: set[tuple[str, str]], shard: RunShard | None 
             tokens[cell.key] = sum(forward_tokens(prompts, left, trees=trees) for prompts in sampled[kind])
     if isinstance(lm, RemoteLanguageModel):
         return CostEstimate(examples, tokens, None)
-    probed = [prompts[0] for ways in sampled.values() for prompts in ways]
-    probed = probed[:: max(1, len(probed) // _PROBED)][:_PROBED]
-    if not probed or lm is None:
+    timed = [prompts[0] for pipelines in sampled.values() for prompts in pipelines]
+    timed = timed[:: max(1, len(timed) // _TIMED)][:_TIMED]
+    if not timed or lm is None:
         return CostEstimate(examples, tokens, 0.0)
-    lm.score(probed[:1])
-    begun = time.perf_counter()
-    for prompt in probed:
+    # The first call is slower: it allocates memory.
+    lm.score(timed[:1])
+    started = time.perf_counter()
+    for prompt in timed:
         lm.score([prompt])
-    read = sum(len(pack([p])) if trees else _unshared_tokens(p) for p in probed)
-    return CostEstimate(examples, tokens, read / (time.perf_counter() - begun))
+    scored = sum(len(pack([p])) if trees else _unshared_tokens(p) for p in timed)
+    return CostEstimate(examples, tokens, scored / (time.perf_counter() - started))

@@ -17,15 +17,15 @@ from zicl.inputs.texts import check_columns
 from zicl.lab.evaluate.tasks import Task
 
 Split = Literal["test", "train"]
-# Of a public data set with more rows than this, so many are drawn before they are read: millions fill the memory.
+# A larger public data set is sampled before it is read, to bound the memory.
 _MOST = 100_000
-# Without one of these columns rows are named by their number; a column somebody chose has to be there.
+# A file may lack these id columns, and its rows are then numbered; an id column the user named must exist.
 _OPTIONAL_IDS = ("", "id")
 
 
 @dataclass(frozen=True)
 class Example:
-    """A text with its gold label, and its own options if it has any."""
+    """A text with its gold label, and its options if they differ from example to example."""
 
     id: str
     text: Text
@@ -35,7 +35,7 @@ class Example:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Where a record's text, label and id stand, and what its label values mean."""
+    """The columns of a record's text, label and id, and the label names of its label values."""
 
     text: str
     label: str
@@ -46,9 +46,9 @@ class _Columns:
 
 
 def read_examples(task: Task, source: str | Path | None = None, split: Split = "test") -> list[Example]:
-    """All examples of a split: of the file ``source``, else of the task's own file, else of its public data set.
+    """Read all examples of a split: from the file ``source``, else the task's file, else its public data set.
 
-    ``source="hub"`` asks for the public data set. Rows without an id are named by their number, from 1 on.
+    ``source="hub"`` means the public data set. Rows without an id are numbered from 1.
     """
     source = source or getattr(task, split) or "hub"
     if source == "hub":
@@ -67,20 +67,19 @@ def read_examples(task: Task, source: str | Path | None = None, split: Split = "
 
 
 def read_test(task: Task, source: str | Path | None = None) -> list[Example]:
-    """The examples a task is tested on: all, or ``task.sample`` of them.
+    """Read the examples a task is tested on: all, or ``task.sample`` of them.
 
-    Which ones depends on ``task.sample_seed`` alone, and the labels keep their shares: a deviation from the
-    paper, which says it samples uniformly.
+    The sample depends on ``task.sample_seed`` alone. It is stratified by label; the paper says it samples uniformly.
     """
     examples = read_examples(task, source, "test")
     return examples if len(examples) <= task.sample else subsample(examples, task.sample, task.sample_seed)
 
 
 def subsample(examples: Sequence[Example], n: int, seed: int) -> list[Example]:
-    """``n`` examples with the labels' shares kept; those for a smaller ``n`` are the first of those for a larger.
+    """Return ``n`` examples, stratified by label; a smaller sample is the beginning of a larger one.
 
-    Inside a label the order is that of a seeded hash of the id, so it does not depend on the file's order. The
-    labels are then woven together: the r-th of c examples (r from 0 on) stands at (r + 1/2) / c.
+    Examples of a label are ordered by a seeded hash of their ids, so the order of the file does not matter. Labels are
+    then interleaved: the r-th of a label's c examples (r counted from 0) gets position (r + 1/2) / c.
 
     >>> subsample([Example(str(n), "text", "ab"[n % 2]) for n in range(8)], 4, seed=0) == (
     ...     subsample([Example(str(n), "text", "ab"[n % 2]) for n in reversed(range(8))], 8, seed=0)[:4])
@@ -98,7 +97,7 @@ def subsample(examples: Sequence[Example], n: int, seed: int) -> list[Example]:
 
 
 def data_hash(examples: Iterable[Example]) -> str:
-    """A hash of the examples' ids, texts and labels, whatever their order."""
+    """Return a hash of the examples' ids, texts and labels that does not depend on their order."""
     ordered = sorted(examples, key=lambda example: example.id)
     return f"{stable_hash(*(part for e in ordered for part in (e.id, text_key(e.text), e.label, *e.options))):032x}"
 
@@ -113,11 +112,11 @@ def _hub_columns(task: Task, split: Split) -> _Columns:
     if task.hub is None:
         option = {"test": "--data", "train": "--train"}[split]
         raise TextError(
-            f"the task {task.name} says nowhere where its {'training' if split == 'train' else 'test'} examples are",
+            f"the task {task.name} names no {'training' if split == 'train' else 'test'} examples",
             hint=f"give a file: {split} = in the tasks file, or {option} {task.name}=FILE",
         )
     values = {str(value): name for value, name in zip(task.hub.values, task.labels.names, strict=True)}
-    # No column of that name: a public data set's rows go by their numbers, also where ids exist but repeat.
+    # No id column: rows of a public data set are numbered, as ids may repeat.
     return _Columns(task.hub.text, task.hub.label, "", values)
 
 
@@ -169,11 +168,11 @@ def _example(record: Any, number: int, columns: _Columns, where: str) -> Example
     text = check_columns(record, columns.text, columns.pair, where)
     options = read_options(record[columns.options], where) if columns.options else ()
     value = record[columns.label]
-    # A whole number that went through a table with gaps comes back as 1.0.
+    # Integers of a column with missing values are read as floats: 1.0.
     key = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     if key not in columns.values:
         raise TextError(
-            f"{where}: the label {value!r} is none of the task's",
+            f"{where}: the label {value!r} is not one of the task's",
             hint=f"expected one of: {', '.join(columns.values)}; or say with values = {{…}} which label it means",
         )
     label = columns.values[key]

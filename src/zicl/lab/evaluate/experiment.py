@@ -1,4 +1,4 @@
-"""What an evaluation runs, as strict configuration: TOML, or the same keys as options."""
+"""The strict configuration of an evaluation: a TOML file, or the same keys as options."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from zicl.lab.evaluate.tasks import read_tasks, unknown_task
 PAPER_SEEDS = (100, 13, 21, 42, 87)
 PAPER_TASKS = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST5")
 PAPER_METHODS = ("majority", "no-demos", "random-inputs", "naive", "z-icl", "icl-gold", "icl-random")
-# Options are named after the keys, but for these.
-_OPTIONS = {"inferences": "--inference"}
+# Keys whose command-line option has another name.
+_OPTIONS = {"inferences": "--inference", "scoring": "--set scoring", "prompt": "--set prompt"}
 
 
 class _Strict(BaseModel):
@@ -34,7 +34,7 @@ class _Strict(BaseModel):
 
 
 class CorpusRecipe(_Strict):
-    """Where the corpus is; with ``domains`` it is built there if it is not yet."""
+    """The path of the corpus; with ``domains``, how to build it if it does not exist."""
 
     path: str
     domains: dict[str, str] = {}
@@ -49,7 +49,7 @@ def _recipe(value: Any) -> Any:
 
 
 class Experiment(_Strict):
-    """Tasks × methods × inferences × seeds, and all that decides a row of the result."""
+    """Tasks × methods × inferences × seeds, and everything else that rows depend on."""
 
     tasks: tuple[str, ...] = PAPER_TASKS
     methods: tuple[str, ...] = PAPER_METHODS
@@ -72,13 +72,13 @@ class Experiment(_Strict):
 
     @field_validator("tasks", "methods", "inferences", "templates")
     @classmethod
-    def _some_and_distinct(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _nonempty_and_distinct(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if not value or len(set(value)) < len(value):
             raise ValueError("name at least one, and each once")
         return value
 
     def model_post_init(self, context: Any) -> None:
-        """Names are checked before anything is loaded."""
+        """Check all names before anything is loaded."""
         check_definitions(self.define)
         self._check_tasks_named()
         self._check_seeds()
@@ -112,15 +112,15 @@ class Experiment(_Strict):
             raise ConfigError("seeds are whole numbers from 0 to 2147483647, each once", hint="seeds = [100, 13]")
 
     def _check_tasks_named(self) -> None:
-        """A file for a task that is not there would leave the task to other data without a word."""
-        own = read_tasks(Path(self.task_file)) if self.task_file else {}
-        known = {*self.tasks, *read_tasks(), *own}
+        """Check that no file, note or coverage is given for an unknown task, where it would be ignored silently."""
+        defined = read_tasks(Path(self.task_file)) if self.task_file else {}
+        known = {*self.tasks, *read_tasks(), *defined}
         for name in (*self.data, *self.train, *self.notes, *self.covered):
             if name not in known:
                 raise unknown_task(name, known)
 
     def seeds_of(self, inference: str) -> tuple[int, ...]:
-        """The seeds of an inference; a control without one gets all of them."""
+        """Return the seeds of an inference; a control, which has none, gets all seeds."""
         if not isinstance(self.seeds, dict):
             return self.seeds
         if inference in self.seeds:
@@ -128,15 +128,15 @@ class Experiment(_Strict):
         return tuple(dict.fromkeys(seed for seeds in self.seeds.values() for seed in seeds))
 
     def method(self, name: str) -> ExperimentMethod:
-        """A method by name, with the experiment's k."""
-        found = get_experiment_method(name, self.define)
-        if found.retrieval.k and (name in EXPERIMENT_METHODS or "k" not in found.retrieval.model_fields_set):
-            return found.model_copy(update={"retrieval": found.retrieval.model_copy(update={"k": self.k})})
-        return found
+        """Return a method by name, with the experiment's k unless its definition sets one."""
+        method = get_experiment_method(name, self.define)
+        if method.retrieval.k and (name in EXPERIMENT_METHODS or "k" not in method.retrieval.model_fields_set):
+            return method.model_copy(update={"retrieval": method.retrieval.model_copy(update={"k": self.k})})
+        return method
 
 
 def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment:
-    """The experiment of a TOML file, with options over it. Paths in the file are relative to it."""
+    """Read the experiment of a TOML file, overridden by options. Paths in the file are relative to it."""
     table: dict[str, Any] = {}
     if path is not None:
         missing, form = "zicl evaluate --help shows how to do without one", "docs/EVALUATION.md shows its keys"
@@ -147,7 +147,7 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
         if not isinstance(value, dict):
             table[name] = value
         elif isinstance(before, dict):
-            # What should be a table in the file and is none stays, and is refused below.
+            # A value in the file that should be a table stays, and is refused below.
             table[name] = {**before, **value}
     if isinstance(table.get("task_file"), str) and table["task_file"] and "tasks" not in table:
         table["tasks"] = list(read_tasks(Path(table["task_file"])))
@@ -159,7 +159,7 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
 
 
 def resolve_paths(table: dict[str, Any], folder: Path) -> None:
-    """Make the paths of a table count from a folder: that of the file it stands in."""
+    """Make the paths of a table relative to a folder, that of the file it was read from."""
 
     def resolved(value: str) -> str:
         return str(folder / value)

@@ -1,4 +1,4 @@
-"""What rows depend on, written beside them: fingerprint, experiment, tasks and cells. No path and no text in it."""
+"""The manifest of an experiment: everything its rows depend on, without any path or text."""
 
 from __future__ import annotations
 
@@ -17,30 +17,37 @@ from zicl.retrieve.index import Index
 _LIBRARIES = ("torch", "transformers", "tokenizers", "sentence-transformers", "faiss-cpu", "numpy", "scikit-learn")
 
 
-def manifest(world: ExperimentContext) -> dict[str, Any]:
-    """Everything but the rows."""
+def manifest(context: ExperimentContext) -> dict[str, Any]:
+    """Return the fingerprint, the experiment, and the configuration of every task and cell."""
     return {
         "format": FORMAT,
         "zicl": __version__,
-        "fingerprint": fingerprint(world),
-        "experiment": {
-            **world.experiment.model_dump(mode="json", exclude={"data", "train", "task_file", "corpus"}),
-            "lm": _without_folder(world.experiment.lm),
-        },
-        "tasks": {name: _task(world, task) for name, task in world.tasks.items()},
-        "cells": {cell.key: _cell(world, cell) for cell in cells(world.experiment)},
+        "fingerprint": fingerprint(context),
+        **configuration(context),
     }
 
 
-def fingerprint(world: ExperimentContext) -> dict[str, Any]:
-    """Model, corpus and versions: rows of two fingerprints are never mixed."""
-    lm, scoring = (world.lm if world.needs("needs_lm") else None), world.experiment.scoring
+def configuration(context: ExperimentContext) -> dict[str, Any]:
+    """Return the part of a manifest for which no model has to be loaded."""
+    return {
+        "experiment": {
+            **context.experiment.model_dump(mode="json", exclude={"data", "train", "task_file", "corpus"}),
+            "lm": _without_folder(context.experiment.lm),
+        },
+        "tasks": {name: _task(context, task) for name, task in context.tasks.items()},
+        "cells": {cell.key: _cell(context, cell) for cell in cells(context.experiment)},
+    }
+
+
+def fingerprint(context: ExperimentContext) -> dict[str, Any]:
+    """Return model, corpus and versions. Rows with different fingerprints are never mixed."""
+    lm, scoring = (context.lm if context.needs("needs_lm") else None), context.experiment.scoring
     return {
         "lm": None
         if lm is None
         else {"name": _without_folder(lm.name), "identity": lm.identity, "revision": lm.revision},
-        "corpus": None if world.index is None else _corpus(world.index),
-        "encoder": world.encoder.identity if world.needs("embeds") else None,
+        "corpus": None if context.index is None else _corpus(context.index),
+        "encoder": context.encoder.identity if context.needs("embeds") else None,
         "dtype": scoring.dtype,
         "device": None if lm is None else str(getattr(getattr(lm, "forward", None), "device", scoring.device)),
         "versions": {"zicl": __version__, **versions(_LIBRARIES)},
@@ -57,8 +64,8 @@ def _corpus(index: Index) -> dict[str, Any]:
     }
 
 
-def _task(world: ExperimentContext, task: Task) -> dict[str, Any]:
-    training, experiment = world.training.get(task.name), world.experiment
+def _task(context: ExperimentContext, task: Task) -> dict[str, Any]:
+    training, experiment = context.training.get(task.name), context.experiment
     from_hub = task.hub is not None and task.test is None and task.name not in experiment.data
     note = task.hub.note if from_hub and task.hub and not task.note else task.note
     return {
@@ -66,35 +73,35 @@ def _task(world: ExperimentContext, task: Task) -> dict[str, Any]:
         "covered": experiment.covered.get(task.name, task.covered),
         "origin": task.origin,
         "note": experiment.notes.get(task.name, note),
-        "examples": len(world.examples[task.name]),
-        "hash": world.hashes[task.name],
+        "examples": len(context.examples[task.name]),
+        "hash": context.hashes[task.name],
         "sample_seed": task.sample_seed,
         "train_hash": data_hash(training) if training else None,
-        # Its labels are numbers of options that are other words for every example.
-        **({"counted": True} if task.labels.counted else {}),
+        # Labels are numbers of options, which differ from example to example.
+        "counted": task.labels.counted,
     }
 
 
-def _cell(world: ExperimentContext, cell: PlanCell) -> dict[str, Any]:
-    method, task = world.methods[cell.method], world.tasks[cell.task]
+def _cell(context: ExperimentContext, cell: PlanCell) -> dict[str, Any]:
+    method, task = context.methods[cell.method], context.tasks[cell.task]
     template = task.template if cell.template == "task" else cell.template
     return {
         "method": {**method.model_dump(mode="json"), "labelled": method.labelled, "control": method.control},
         "words": task.labels.to_toml(),
-        # As JSON gives it back, which the next run compares it with.
+        # A list, as read back from JSON: the next run compares them.
         "template": template if isinstance(template, str) else list(template),
-        "prompt": world.experiment.prompt.model_dump(mode="json"),
-        "reduce": world.experiment.scoring.reduce,
-        "k": world.experiment.k,
-        "batch": world.experiment.batch,
-        # Clusters are fitted on these examples, and so the rows depend on which they are.
-        "clustered": data_hash(world.examples[cell.task]) if method.retrieval.share > 1 else None,
-        "examples": len(world.examples[cell.task]),
+        "prompt": context.experiment.prompt.model_dump(mode="json"),
+        "reduce": context.experiment.scoring.reduce,
+        "k": context.experiment.k,
+        "batch": context.experiment.batch,
+        # Clusters are fitted on these examples, so the rows depend on all of them.
+        "clustered": data_hash(context.examples[cell.task]) if method.retrieval.share > 1 else None,
+        "examples": len(context.examples[cell.task]),
     }
 
 
 def _without_folder(name: str) -> str:
-    """A model's name; of one in a folder or a file the last part, for a path says nothing to others.
+    """Return a model's name; for one in a folder or a file only the last part of the path.
 
     >>> _without_folder("gguf:/home/me/model.gguf"), _without_folder("hf:org/model"), _without_folder("smollm2-135m")
     ('gguf:model.gguf', 'hf:org/model', 'smollm2-135m')

@@ -1,11 +1,11 @@
-"""Every method of the comparison as a small frozen configuration; an experiment may define more."""
+"""The methods of the comparison as small frozen configurations; an experiment may define more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from zicl._util.registry import did_you_mean
 from zicl.config import METHODS as ZERO_SHOT
@@ -14,33 +14,32 @@ from zicl.exceptions import ConfigError
 from zicl.retrieve.strategies.base import RETRIEVERS
 
 Inference = Literal["direct", "channel", "both"]
-Kind = Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"]
 
 
 class ExperimentMethod(FrozenSettings):
-    """How demonstrations are found and labelled, or which control stands in their place.
+    """How a method finds and labels its demonstrations, or which control it is.
 
     ``demos`` says where they come from: the raw corpus, or the task's labelled training examples.
     """
 
     title: str = ""
-    kind: Kind = "prompt"
+    kind: Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"] = "prompt"
     demos: Literal["corpus", "train"] = "corpus"
     labels: Literal["random", "gold"] = "random"
     retrieval: Retrieval = Retrieval()
     labelling: Labelling = Labelling(words="original")
-    # Batch calibration is fitted on all rows of a cell, and so by the report; the rows are those without it.
+    # Batch calibration needs all rows of a cell: the report applies it, the rows are stored without.
     calibration: Calibration = Calibration()
-    # The encoder's opinion as one more term.
+    # Whether the encoder expert is one more term.
     encoder: bool = False
-    # The inferences it is run with, where they are not the experiment's.
+    # Inferences to run instead of the experiment's.
     inferences: tuple[Inference, ...] = ()
-    # Of the corpus: a share of its paragraphs, drawn once a seed, and these domains not at all.
+    # Use only a share of the corpus' paragraphs, drawn once per seed, and leave out domains.
     corpus_share: float = Field(1.0, gt=0, le=1)
     without: tuple[str, ...] = ()
-    # The test input itself takes the place of one demonstration, under its own label or another.
+    # Replace one demonstration with the test input, labelled correctly or not.
     identical: Literal["correct", "incorrect"] | None = None
-    # Attention heads, as (layer, head), that give nothing while it is scored.
+    # Attention heads, as (layer, head), whose output is zero during scoring.
     silenced: tuple[tuple[int, int], ...] = ()
 
     @model_validator(mode="after")
@@ -52,25 +51,25 @@ class ExperimentMethod(FrozenSettings):
         if self.demos == "train" and self._strategy.needs_neighbours:
             raise ValueError("training examples have no neighbours or domains: use random, nearest or diverse")
         if self.demos == "train" and (self.retrieval.share > 1 or self.labelling.source == "self"):
-            raise ValueError("shared demonstrations and the model's own labels are for raw text: demos = 'corpus'")
+            raise ValueError("shared demonstrations and labels from the model are for raw text: demos = 'corpus'")
         if self.silenced and self.labelling.source == "self":
-            raise ValueError("the model's own labels are remembered for the whole model: not with silenced heads")
+            raise ValueError("labels from the model are cached for the intact model: not with silenced heads")
         if self.calibration.priors is not None:
             raise ValueError("an experiment fits its priors: leave them out")
         return self
 
     @model_validator(mode="after")
-    def _has_what_is_changed(self) -> ExperimentMethod:
-        """An option of something the method has none of would change nothing, without a word."""
+    def _effective(self) -> ExperimentMethod:
+        """Check that no option is set that would silently change nothing."""
         if (self.corpus_share < 1 or self.without) and not self.needs_corpus:
-            raise ValueError("corpus_share and without are of the raw corpus, which this method does not read")
+            raise ValueError("corpus_share and without apply to the raw corpus, which this method does not read")
         shows = self.kind == "prompt" and self.retrieval.k > 0
         if self.retrieval.order != "nearest-last" and (not shows or self._strategy.shared):
-            raise ValueError("retrieval.order is of demonstrations found by nearness, and this method has none")
+            raise ValueError("retrieval.order applies to demonstrations found by nearness, and this method has none")
         if self.identical and not (shows and self.labels == "gold" and self._strategy.shared):
             raise ValueError("identical is for demos = 'train', labels = 'gold', retrieval.method = 'random'")
         if self.silenced and self.kind != "prompt":
-            raise ValueError("silenced heads are those of a prompt's scoring")
+            raise ValueError("silenced heads apply to a prompt's scoring, and this method has no prompt")
         if len(set(self.silenced)) < len(self.silenced) or any(min(head) < 0 for head in self.silenced):
             raise ValueError("silenced heads are pairs of layer and head, counted from 0, each once")
         return self
@@ -82,7 +81,7 @@ class ExperimentMethod(FrozenSettings):
 
     @property
     def control(self) -> bool:
-        """A way without demonstrations and without a causal prompt, for comparison."""
+        """Whether it is a baseline without demonstrations, for comparison."""
         return self.kind not in ("prompt", "majority")
 
     @property
@@ -92,7 +91,7 @@ class ExperimentMethod(FrozenSettings):
 
     @property
     def seeded(self) -> bool:
-        """Whether anything in it is drawn."""
+        """Whether anything in it is drawn at random."""
         if self.kind != "prompt":
             return self.kind == "logistic"
         labelling, retrieval = self.labelling, self.retrieval
@@ -108,7 +107,7 @@ class ExperimentMethod(FrozenSettings):
 
     @property
     def embeds(self) -> bool:
-        """Whether it asks the encoder."""
+        """Whether it uses the encoder."""
         return (
             (self.control and self.kind != "instruction")
             or self.encoder
@@ -117,7 +116,7 @@ class ExperimentMethod(FrozenSettings):
 
     @property
     def needs_lm(self) -> bool:
-        """Whether it asks the language model."""
+        """Whether it uses the language model."""
         return self.kind in ("prompt", "instruction")
 
 
@@ -155,7 +154,7 @@ EXPERIMENT_METHODS: Mapping[str, ExperimentMethod] = {
 
 
 def get_experiment_method(name: str, defined: Mapping[str, ExperimentMethod]) -> ExperimentMethod:
-    """A method by name: one the experiment defines, or one of the table."""
+    """Return a method by name: one the experiment defines, or a built-in one."""
     if name in defined:
         return defined[name]
     if name not in EXPERIMENT_METHODS:
@@ -163,18 +162,8 @@ def get_experiment_method(name: str, defined: Mapping[str, ExperimentMethod]) ->
     return EXPERIMENT_METHODS[name]
 
 
-def stored_method(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a method of a manifest with all its settings; one that it lacks was added later and has its default."""
-    fields = {name: value for name, value in written.items() if name in ExperimentMethod.model_fields}
-    try:
-        return {**written, **ExperimentMethod.model_validate(fields).model_dump(mode="json")}
-    except ValidationError:
-        # Of a later version: compared as it is.
-        return dict(written)
-
-
 def check_name(kind: str, name: str) -> None:
-    """Names stand in keys and in names of files: nothing in them may part these."""
+    """Check that a name can be part of cell keys and file names."""
     if not name or set(name) & set("/.\\ \t\n"):
         raise ConfigError(
             f"the {kind} {name!r} has a name with a slash, a dot or a blank", hint="use letters, digits, - and _"
@@ -182,11 +171,11 @@ def check_name(kind: str, name: str) -> None:
 
 
 def check_definitions(defined: Mapping[str, ExperimentMethod]) -> None:
-    """A table's own name always means the same method."""
+    """Check that no defined method has the name of a built-in one."""
     for name in defined:
         check_name("method", name)
     taken = sorted(set(defined) & set(EXPERIMENT_METHODS))
     if taken:
         raise ConfigError(
-            f"the experiment defines {', '.join(taken)}, which zicl's own table has", hint="choose other names"
+            f"the experiment defines {', '.join(taken)}, which zicl has already", hint="choose other names"
         )

@@ -1,4 +1,4 @@
-"""The plan of a run: which cells, in which order, in which batches. It depends on the configuration alone."""
+"""Plan a run: which cells, in which order, in which batches. The plan depends on the configuration alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zicl.lab.evaluate.store import NO_INFERENCE, cell_key
 
 @dataclass(frozen=True)
 class PlanCell:
-    """One task, method, template, inference and seed; without a seed where nothing is drawn."""
+    """One task, method, template, inference and seed; the seed is None where nothing is drawn."""
 
     task: str
     method: str
@@ -24,40 +24,40 @@ class PlanCell:
 
     @property
     def key(self) -> str:
-        """Its name."""
+        """The name of the cell in manifests."""
         return cell_key(self.task, self.method, self.template, self.inference, self.seed)
 
 
 @dataclass(frozen=True)
 class PlanBatch:
-    """Examples of a cell that are run together and written whole; of an extended one, ``held`` are there already."""
+    """Examples of a cell that are computed and written together; ``stored`` more of the batch are there already."""
 
     cell: PlanCell
     number: int
     examples: tuple[Example, ...]
-    held: int = 0
+    stored: int = 0
 
     @property
     def name(self) -> str:
-        """The name of its file: what is new of an extended batch goes into one of its own."""
-        return f"{self.cell.key.replace('/', '.')}.{self.number:04d}" + (f"-{self.held}" if self.held else "")
+        """The name of its segment; the rest of a partly stored batch gets another name."""
+        return f"{self.cell.key.replace('/', '.')}.{self.number:04d}" + (f"-{self.stored}" if self.stored else "")
 
-    def left(self, done: Container[tuple[str, str]]) -> PlanBatch:
-        """What of it is still to be run."""
-        left = tuple(example for example in self.examples if (self.cell.key, example.id) not in done)
-        return replace(self, examples=left, held=len(self.examples) - len(left))
+    def without(self, done: Container[tuple[str, str]]) -> PlanBatch:
+        """Return the batch without the examples that are done."""
+        rest = tuple(example for example in self.examples if (self.cell.key, example.id) not in done)
+        return replace(self, examples=rest, stored=len(self.examples) - len(rest))
 
 
 @dataclass(frozen=True)
 class RunShard:
-    """The i-th of n parts of a plan, counted from 1."""
+    """Part ``index`` of ``count`` parts of a plan, counted from 1."""
 
     index: int = 1
     count: int = 1
 
     @classmethod
     def parse(cls, text: str) -> RunShard:
-        """From ``2/8``."""
+        """Read a shard such as ``2/8``."""
         index, slash, count = text.partition("/")
         if not slash or not index.isdecimal() or not count.isdecimal() or not 1 <= int(index) <= int(count):
             raise UsageError(f"--shard {text!r}: expected I/N with I from 1 to N", hint="for example --shard 2/8")
@@ -65,8 +65,8 @@ class RunShard:
 
 
 def cells(experiment: Experiment) -> list[PlanCell]:
-    """All cells: what is free of seeds first, then seed by seed, so that early rows already make a whole table."""
-    found: list[tuple[int, PlanCell]] = []
+    """Return all cells: those without a seed first, then seed by seed, so that early rows fill the main table."""
+    ranked: list[tuple[int, PlanCell]] = []
     for task in experiment.tasks:
         for name in experiment.methods:
             method = experiment.method(name)
@@ -76,14 +76,14 @@ def cells(experiment: Experiment) -> list[PlanCell]:
                     seeds: Sequence[int | None] = experiment.seeds_of(inference) if method.seeded else (None,)
                     for rank, seed in enumerate(seeds):
                         cell = PlanCell(task, name, template, inference, seed)
-                        found.append((-1 if seed is None else rank, cell))
-    return [cell for _, cell in sorted(found, key=lambda item: item[0])]
+                        ranked.append((-1 if seed is None else rank, cell))
+    return [cell for _, cell in sorted(ranked, key=lambda item: item[0])]
 
 
 def batches(
     experiment: Experiment, examples: Mapping[str, Sequence[Example]], shard: RunShard | None = None
 ) -> Iterator[PlanBatch]:
-    """The batches of a plan, or of one shard of it, in order."""
+    """Yield the batches of a plan, or of one shard of it, in order."""
     part, count = shard or RunShard(), 0
     for cell in cells(experiment):
         rows = examples[cell.task]
@@ -93,17 +93,18 @@ def batches(
             count += 1
 
 
-def by_prompts(todo: Sequence[PlanBatch], methods: Mapping[str, ExperimentMethod]) -> list[PlanBatch]:
-    """The same batches, those whose prompts are the same one after the other: methods that silence other heads.
+def group_by_prompts(todo: Sequence[PlanBatch], methods: Mapping[str, ExperimentMethod]) -> list[PlanBatch]:
+    """Reorder batches so that those with the same prompts follow each other: methods that silence different heads.
 
-    What the model makes of a prompt below these heads is then still at hand.
+    The hidden states below the silenced heads are then still cached.
     """
     first: dict[str, str] = {}
-    alike = {
+    same_prompts = {
         name: first.setdefault(method.model_copy(update={"silenced": (), "title": ""}).model_dump_json(), name)
         for name, method in methods.items()
     }
     groups: dict[tuple[PlanCell, int], list[PlanBatch]] = {}
     for batch in todo:
-        groups.setdefault((replace(batch.cell, method=alike[batch.cell.method]), batch.number), []).append(batch)
+        cell = replace(batch.cell, method=same_prompts[batch.cell.method])
+        groups.setdefault((cell, batch.number), []).append(batch)
     return [batch for group in groups.values() for batch in group]

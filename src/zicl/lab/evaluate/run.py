@@ -1,4 +1,4 @@
-"""An evaluation, read from top to bottom: the plan's batches, each computed and written whole."""
+"""Run an evaluation: plan the batches, compute what is missing, write it batch by batch, compact the rows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from zicl._util.progress import ProgressReport, silent
 from zicl.config import Settings, resolve
 from zicl.lab.evaluate import controls, timing
 from zicl.lab.evaluate.context import ExperimentContext
-from zicl.lab.evaluate.cost import RunningCost
+from zicl.lab.evaluate.eta import EtaTracker
 from zicl.lab.evaluate.examples import Example
-from zicl.lab.evaluate.manifest import manifest
+from zicl.lab.evaluate.manifest import configuration, manifest
 from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
 from zicl.lab.evaluate.overlap import overlaps
-from zicl.lab.evaluate.plan import PlanBatch, PlanCell, RunShard, batches, by_prompts
-from zicl.lab.evaluate.store import ResultsFolder, Row
+from zicl.lab.evaluate.plan import PlanBatch, PlanCell, RunShard, batches, group_by_prompts
+from zicl.lab.evaluate.store import OVERLAP, ResultsFolder, Row, is_results
 from zicl.prompt.builder import Prompt
 from zicl.prompt.labelers import AssignedLabel, GoldLabels
 from zicl.prompt.labels import Labels
@@ -35,7 +35,7 @@ from zicl.score.results import Prediction, PreparedInput
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run did."""
+    """The rows a run computed and found, and whether the results are complete."""
 
     computed: int
     kept: int
@@ -53,143 +53,181 @@ class ComputedBatch:
 
 
 class Compute(Protocol):
-    """Where rows are computed: in this process, or on the workers of a cluster."""
+    """Computes rows: in this process, or on the workers of a cluster."""
 
     def manifest(self) -> dict[str, Any]:
-        """What rows will depend on."""
+        """Return everything that the rows will depend on."""
         ...
 
     def rows(self, todo: Sequence[PlanBatch]) -> Iterator[ComputedBatch]:
-        """Every batch once, in any order."""
+        """Yield every batch once, in any order."""
         ...
-
-
-class LocalCompute:
-    """Batches computed in this process, one after the other."""
-
-    def __init__(self, world: ExperimentContext) -> None:
-        self.world = world
-
-    def manifest(self) -> dict[str, Any]:
-        """What rows will depend on."""
-        return manifest(self.world)
-
-    def rows(self, todo: Sequence[PlanBatch]) -> Iterator[ComputedBatch]:
-        """Every batch once, in the order given."""
-        runner = Runner(self.world)
-        runner.try_out(todo)
-        return (runner.batch(batch) for batch in todo)
 
 
 def evaluate(
-    world: ExperimentContext,
+    context: ExperimentContext,
     folder: Path,
     *,
     shard: RunShard | None = None,
     compute: Compute | None = None,
     report: ProgressReport = silent,
 ) -> RunSummary:
-    """Run what is missing of an experiment into a results folder."""
+    """Compute the rows of an experiment that a results folder lacks, and add them to it."""
     if compute is None:
-        # Before a folder is made. Workers check what they have loaded themselves.
-        world.check()
-        compute = LocalCompute(world)
+        # Before a folder is made. The workers of a cluster check what they have loaded themselves.
+        context.check()
+        compute = LocalCompute(context)
     with locked(folder, f"another process is writing to {folder}"):
         results = ResultsFolder.begin(folder, compute.manifest())
-        shared = overlaps(world, folder / "overlap.json")
+        overlap = overlaps(context, folder / OVERLAP)
+
         done = results.done()
-        plan = list(batches(world.experiment, world.examples, shard))
-        todo = by_prompts([left for batch in plan if (left := batch.left(done)).examples], world.methods)
-        costs, begun, computed = RunningCost(todo), time.monotonic(), 0
+        plan = list(batches(context.experiment, context.examples, shard))
+        missing = [rest for batch in plan if (rest := batch.without(done)).examples]
+        todo = group_by_prompts(missing, context.methods)
+
+        eta, started, computed = EtaTracker(todo), time.monotonic(), 0
         if todo:
-            report("evaluating", 0, costs.total, costs.note(todo[0]))
-        for found in compute.rows(todo) if todo else ():
-            for row in found.rows:
-                row["overlap"] = shared[found.batch.cell.task, row["example"]]
-            results.write(found.batch.name, found.rows)
-            computed += len(found.rows)
-            costs.spent(found.batch)
-            timing.add_time(folder, found.seconds, len(found.rows))
-            report("evaluating", costs.done, costs.total, costs.note(found.batch))
-        results.manifest["complete"] = results.is_complete()
-        results.save()
+            report("evaluating", 0, eta.total, eta.describe(todo[0]))
+        for result in compute.rows(todo) if todo else ():
+            for row in result.rows:
+                row["overlap"] = overlap[result.batch.cell.task, row["example"]]
+            results.write(result.batch.name, result.rows)
+            timing.add_time(folder, result.seconds, len(result.rows))
+            computed += len(result.rows)
+            eta.update(result.batch)
+            report("evaluating", eta.elapsed, eta.total, eta.describe(result.batch))
+
+        results.finish()
         planned = sum(len(batch.examples) for batch in plan)
-        return RunSummary(computed, planned - computed, time.monotonic() - begun, results.manifest["complete"])
+        return RunSummary(computed, planned - computed, time.monotonic() - started, results.manifest["complete"])
+
+
+def finished(context: ExperimentContext, folder: Path, shard: RunShard | None = None) -> RunSummary | None:
+    """Return the summary of a run whose rows are all stored, under the same configuration; no model is loaded."""
+    if not is_results(folder):
+        return None
+    stored, wanted = ResultsFolder.open(folder), configuration(context)
+    for group in ("tasks", "cells"):
+        if any(stored.manifest[group].get(name) != entry for name, entry in wanted[group].items()):
+            return None
+    fingerprint = stored.manifest["fingerprint"]
+    corpus = None if context.index is None else context.index.identity
+    if (fingerprint["corpus"] or {}).get("identity") != corpus or fingerprint[
+        "dtype"
+    ] != context.experiment.scoring.dtype:
+        return None
+    if stored.manifest["experiment"].get("lm") != wanted["experiment"]["lm"]:
+        return None
+    done, plan = stored.done(), list(batches(context.experiment, context.examples, shard))
+    if any(batch.without(done).examples for batch in plan):
+        return None
+    return RunSummary(0, sum(len(batch.examples) for batch in plan), 0.0, bool(stored.manifest["complete"]))
+
+
+class LocalCompute:
+    """Computes batches in this process, one after the other."""
+
+    def __init__(self, context: ExperimentContext) -> None:
+        self._context = context
+
+    def manifest(self) -> dict[str, Any]:
+        """Return everything that the rows will depend on."""
+        return manifest(self._context)
+
+    def rows(self, todo: Sequence[PlanBatch]) -> Iterator[ComputedBatch]:
+        """Yield every batch once, in the order given."""
+        runner = Runner(self._context)
+        runner.try_out(todo)
+        return (runner.batch(batch) for batch in todo)
 
 
 class Runner:
-    """Computes rows. What runs a cell is kept until another cell is run."""
+    """Computes the rows of cells. The ensemble of the last cell is kept for its next batch."""
 
-    def __init__(self, world: ExperimentContext) -> None:
-        self.world = world
+    def __init__(self, context: ExperimentContext) -> None:
+        self.context = context
         self._last: tuple[PlanCell, Ensemble] | None = None
         self._with_synonyms: dict[str, Labels] = {}
 
     def try_out(self, todo: Sequence[PlanBatch]) -> None:
-        """One prompt of every kind of cell: what cannot be written is found before the first row, not hours later."""
+        """Build one prompt of every kind of cell, so that errors show before the first row, not hours later."""
         for batch in {replace(batch.cell, seed=None): batch for batch in todo}.values():
             self.prompts(batch.cell, batch.examples[:1])
 
     def batch(self, batch: PlanBatch) -> ComputedBatch:
-        """The rows of a batch, timed."""
+        """Compute the rows of a batch, and measure the time."""
         started = time.monotonic()
         rows = self.rows(batch.cell, batch.examples)
         return ComputedBatch(batch, rows, time.monotonic() - started)
 
     def rows(self, cell: PlanCell, examples: Sequence[Example]) -> list[Row]:
-        """The rows of some examples of a cell, without their overlap."""
-        method = self.world.methods[cell.method]
+        """Compute the rows of some examples of a cell, without their overlap."""
+        method = self.context.methods[cell.method]
         if method.kind == "prompt":
-            texts, options = [example.text for example in examples], _options(examples)
-            # Made by the whole model, which may have to find synonyms.
-            ensemble = self.ensemble(cell)
-            with self.world.silenced(method):
-                results = ensemble.run(texts, options=options, identical=self._identical(cell, examples))
-            named = method.demos == "train"
-            return [_prompted(cell, e, r, named=named) for e, r in zip(examples, results, strict=True)]
+            return self._prompt_rows(cell, examples)
         if method.kind == "instruction":
-            return self._instructed(cell, examples)
-        return [
-            _row(cell, example, self._labels(cell)[: len(scores)], scores)
-            for example, scores in zip(examples, self._control(cell, examples), strict=True)
-        ]
+            return self._instruction_rows(cell, examples)
+        names = self.context.tasks[cell.task].labels.names
+        scored = zip(examples, self._control_scores(cell, examples), strict=True)
+        return [_row(cell, example, names[: len(scores)], scores) for example, scores in scored]
+
+    def prompts(self, cell: PlanCell, examples: Sequence[Example]) -> list[list[Prompt]]:
+        """Return one list of prompts per pipeline of the cell; none for controls without a language model."""
+        kind, labels = self.context.methods[cell.method].kind, self.context.tasks[cell.task].labels
+        if kind == "prompt":
+            options = [labels.among(example.options) if example.options else None for example in examples]
+            identical: Sequence[AssignedLabel | None] = self._identical(cell, examples) or [None] * len(examples)
+            inputs = list(zip(examples, options, identical, strict=True))
+            return [
+                [pipeline.prepare(example.text, among, label).prompt for example, among, label in inputs]
+                for pipeline in self.ensemble(cell).pipelines
+            ]
+        if kind == "instruction":
+            limit = self.context.experiment.prompt.tokens_input
+            return [[controls.instruction(example.text, labels, self.context.lm, limit) for example in examples]]
+        return []
 
     def ensemble(self, cell: PlanCell) -> Ensemble:
-        """What runs a cell of prompts."""
+        """Return the ensemble of a cell with prompts."""
         if self._last is None or self._last[0] != cell:
-            self._last = cell, self._ensemble(cell)
+            self._last = cell, self._build_ensemble(cell)
         return self._last[1]
 
-    def _ensemble(self, cell: PlanCell) -> Ensemble:
-        world, method, task = self.world, self.world.methods[cell.method], self.world.tasks[cell.task]
+    def _build_ensemble(self, cell: PlanCell) -> Ensemble:
+        context, method, task = self.context, self.context.methods[cell.method], self.context.tasks[cell.task]
         from_train = method.demos == "train" and method.retrieval.k > 0
         seed = 0 if cell.seed is None else cell.seed
-        index = world.training_index(cell.task) if from_train else world.corpus(method, seed)
+        index = context.training_index(cell.task) if from_train else context.corpus(method, seed)
         gold = None
         if method.labels == "gold":
             words = {label.name: (label.words,) for label in task.labels}
-            gold = GoldLabels(words, tuple(example.label for example in world.training[cell.task]))
+            gold = GoldLabels(words, tuple(example.label for example in context.training[cell.task]))
         settings = self._settings(cell)
-        # Synonyms that have to be found are found once a task.
+        # Synonyms that no table has are found once per task.
         synonyms = settings.labelling.words == "synonyms" and method.retrieval.k > 0
         ensemble = build_ensemble(
             self._with_synonyms.get(cell.task, task.labels) if synonyms else task.labels,
-            world.lm,
+            context.lm,
             index,
             settings,
             seed=seed,
-            offline=world.offline,
+            offline=context.offline,
             labeler=gold,
-            clusters=world.clusters(cell.task, method.retrieval.share, seed),
-            encoder_expert=EncoderExpert(world.embed, world.encoder.identity) if method.encoder else None,
+            clusters=context.clusters(cell.task, method.retrieval.share, seed),
+            encoder_expert=EncoderExpert(context.embed, context.encoder.identity) if method.encoder else None,
         )
         if synonyms:
             self._with_synonyms[cell.task] = ensemble.labels
         return ensemble
 
     def _settings(self, cell: PlanCell) -> Settings:
-        """Return the settings in force for a cell: the method's, with the experiment's over them."""
-        experiment, method, task = self.world.experiment, self.world.methods[cell.method], self.world.tasks[cell.task]
+        """Return the settings in force for a cell: the method's, overridden by the experiment's."""
+        experiment, method, task = (
+            self.context.experiment,
+            self.context.methods[cell.method],
+            self.context.tasks[cell.task],
+        )
         template = task.template if cell.template == "task" else cell.template
         overrides: dict[str, Any] = {
             "prompt": experiment.prompt.model_copy(update={"template": template}),
@@ -200,64 +238,51 @@ class Runner:
         preset = Settings(method.retrieval, method.labelling, calibration=method.calibration)
         return resolve(preset, overrides, counted=task.labels.counted)
 
-    def _labels(self, cell: PlanCell) -> tuple[str, ...]:
-        return self.world.tasks[cell.task].labels.names
-
-    def _control(self, cell: PlanCell, examples: Sequence[Example]) -> Any:
-        world, labels = self.world, self.world.tasks[cell.task].labels
-        kind, texts = world.methods[cell.method].kind, [example.text for example in examples]
-        if kind == "majority":
-            return [controls.majority(world.counts[cell.task], labels)] * len(examples)
-        if kind == "cosine-words" and labels.counted:
-            return [controls.cosine([example.text], example.options, world.embed)[0] for example in examples]
-        if kind == "cosine-words":
-            return controls.cosine(texts, labels.words, world.embed)
-        if kind == "cosine-descriptions":
-            return controls.cosine(texts, controls.descriptions(cell.task, labels), world.embed)
-        index, k = world.training_index(cell.task), world.experiment.k
-        return controls.logistic(texts, index, labels, k, cell.seed or 0, world.embed)
-
-    def prompts(self, cell: PlanCell, examples: Sequence[Example]) -> list[list[Prompt]]:
-        """The prompts of some examples, for each way to ask; none for a cell without a language model."""
-        kind, labels = self.world.methods[cell.method].kind, self.world.tasks[cell.task].labels
-        if kind == "prompt":
-            ways = self.ensemble(cell).pipelines
-            chosen = [labels.among(example.options) if example.options else None for example in examples]
-            identical: Sequence[AssignedLabel | None] = self._identical(cell, examples) or [None] * len(examples)
-            asked = list(zip(examples, chosen, identical, strict=True))
-            return [[way.prepare(example.text, own, same).prompt for example, own, same in asked] for way in ways]
-        if kind == "instruction":
-            limit = self.world.experiment.prompt.tokens_input
-            return [[controls.instruction(example.text, labels, self.world.lm, limit) for example in examples]]
-        return []
-
     def _identical(self, cell: PlanCell, examples: Sequence[Example]) -> list[AssignedLabel] | None:
-        """The label under which each example stands among its own demonstrations."""
-        wanted, labels = self.world.methods[cell.method].identical, self.world.tasks[cell.task].labels
+        """Return the label with which each example is shown among its demonstrations, if the method does that."""
+        wanted, labels = self.context.methods[cell.method].identical, self.context.tasks[cell.task].labels
         if wanted is None:
             return None
         seed, correct = cell.seed or 0, wanted == "correct"
         return [identical_label(example.label, labels, seed, example.text, correct=correct) for example in examples]
 
-    def _instructed(self, cell: PlanCell, examples: Sequence[Example]) -> list[Row]:
-        labels, reduce = self.world.tasks[cell.task].labels, self.world.experiment.scoring.reduce
+    def _prompt_rows(self, cell: PlanCell, examples: Sequence[Example]) -> list[Row]:
+        method, texts = self.context.methods[cell.method], [example.text for example in examples]
+        options = [example.options for example in examples] if any(e.options for e in examples) else None
+        # Built before heads are silenced: the language model may have to find synonyms.
+        ensemble = self.ensemble(cell)
+        with self.context.silencing(method):
+            results = ensemble.run(texts, options=options, identical=self._identical(cell, examples))
+        named = method.demos == "train"
+        return [_prompt_row(cell, e, result, named=named) for e, result in zip(examples, results, strict=True)]
+
+    def _instruction_rows(self, cell: PlanCell, examples: Sequence[Example]) -> list[Row]:
+        labels, reduce = self.context.tasks[cell.task].labels, self.context.experiment.scoring.reduce
         prompts = self.prompts(cell, examples)[0]
-        found = zip(examples, prompts, self.world.lm.score(prompts), strict=True)
-        return [
-            _prompted(
-                cell,
-                e,
-                Prediction(PreparedInput(e.text, (), prompt, labels, "direct"), label_scores(labels, scores, reduce)),
-            )
-            for e, prompt, scores in found
-        ]
+        rows = []
+        for example, prompt, scores in zip(examples, prompts, self.context.lm.score(prompts), strict=True):
+            prepared = PreparedInput(example.text, (), prompt, labels, "direct")
+            rows.append(_prompt_row(cell, example, Prediction(prepared, label_scores(labels, scores, reduce))))
+        return rows
 
-
-def _options(examples: Sequence[Example]) -> list[tuple[str, ...]] | None:
-    return [example.options for example in examples] if any(example.options for example in examples) else None
+    def _control_scores(self, cell: PlanCell, examples: Sequence[Example]) -> Any:
+        """Return the scores of a control, one row per example and one column per label."""
+        context, labels = self.context, self.context.tasks[cell.task].labels
+        kind, texts = context.methods[cell.method].kind, [example.text for example in examples]
+        if kind == "majority":
+            return [controls.majority(context.counts[cell.task], labels)] * len(examples)
+        if kind == "cosine-words" and labels.counted:
+            return [controls.cosine([example.text], example.options, context.embed)[0] for example in examples]
+        if kind == "cosine-words":
+            return controls.cosine(texts, labels.words, context.embed)
+        if kind == "cosine-descriptions":
+            return controls.cosine(texts, controls.descriptions(cell.task, labels), context.embed)
+        index, k = context.training_index(cell.task), context.experiment.k
+        return controls.logistic(texts, index, labels, k, cell.seed or 0, context.embed)
 
 
 def _row(cell: PlanCell, example: Example, labels: Sequence[str], scores: Any) -> Row:
+    """Return a row without a prompt."""
     return {
         "task": cell.task,
         "method": cell.method,
@@ -284,29 +309,28 @@ def _row(cell: PlanCell, example: Example, labels: Sequence[str], scores: Any) -
     }
 
 
-def _prompted(cell: PlanCell, example: Example, result: Prediction, *, named: bool = False) -> Row:
-    """A row of a prompt; demonstrations go by their row in the corpus, or are ``named`` by training example."""
-    shown, prompt = result.prepared.demos, result.prepared.prompt
-    found = [demo.similarity for demo in shown]
+def _prompt_row(cell: PlanCell, example: Example, result: Prediction, *, named: bool = False) -> Row:
+    """Return the row of a prompt; demonstrations are stored as corpus rows, or ``named`` by training example."""
+    demos, prompt = result.prepared.demos, result.prepared.prompt
     return {
         **_row(cell, example, [score.label for score in result.scores], [s.log_likelihood for s in result.scores]),
         "predicted": result.label,
         "tokens": [score.tokens for score in result.scores],
-        "demos": [demo.sentence.source if named else str(demo.sentence.row) for demo in shown],
-        # Sentences that stand for options go by their row, too: results hold no text.
-        "demo_words": [demo.label if result.prepared.labels.counted else demo.words for demo in shown],
-        "demo_labels": [demo.label for demo in shown],
-        "similarities": [value for value in found if value is not None],
+        "demos": [demo.sentence.source if named else str(demo.sentence.row) for demo in demos],
+        # Results hold no text: a sentence shown as an option is stored as its corpus row, too.
+        "demo_words": [demo.label if result.prepared.labels.counted else demo.words for demo in demos],
+        "demo_labels": [demo.label for demo in demos],
+        "similarities": [demo.similarity for demo in demos if demo.similarity is not None],
         "kept": prompt.kept,
         "input_cut": prompt.input_cut,
-        "identical": next((demo.label for demo in shown if demo.sentence.source == INPUT_ITSELF), None),
+        "identical": next((demo.label for demo in demos if demo.sentence.source == INPUT_ITSELF), None),
         "prompt_hash": prompt_hash(*(part.prepared.prompt for part in result.parts or (result,))),
-        **_joined(result),
+        **_combined_scores(result),
     }
 
 
-def _joined(result: Prediction) -> Row:
-    """What an answer was joined from: the terms, and every log-likelihood, way by way, each with its probes."""
+def _combined_scores(result: Prediction) -> Row:
+    """Return the terms of a combined score, and every log-likelihood: pipeline by pipeline, each with its probes."""
     if not (result.terms or result.probes):
         return {}
     raw: list[list[float]] = []
@@ -320,7 +344,7 @@ def _joined(result: Prediction) -> Row:
 
 
 def prompt_hash(*prompts: Prompt) -> str:
-    """A hash of all tokens of prompts, branch by branch."""
+    """Return a hash of all tokens of prompts, branch by branch."""
     digest = hashlib.blake2b(digest_size=8)
     for prompt in prompts:
         for branch in range(len(prompt.branches)):

@@ -1,13 +1,18 @@
-"""Results on disk: a file of rows a batch, whole or not there, and a manifest that says what they are of.
+"""Results on disk: rows, and a manifest of everything that they depend on.
 
 results/
-  manifest.json    fingerprint, experiment, tasks, the configuration of every cell, and whether all is done
-  rows/*.parquet   the rows; one file a batch, or one for all after a merge
-  time.json        how long they took
+  manifest.json    fingerprint, experiment, tasks, the configuration of every cell, and whether all rows are there
+  rows.parquet     all rows, sorted by their key; written when a run ends
+  rows/*.parquet   during a run: one segment per batch, removed when rows.parquet contains it
+  overlap.json     the longest run of words that each input shares with the corpus
+  time.json        how long the rows took
+
+Every file is written atomically, so a killed run leaves a folder that can be read and resumed.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,13 +21,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zicl._util.files import locked, read_json, write_json, writing
+from zicl._util.files import atomic_write, locked, read_json, write_json
 from zicl.exceptions import ConfigError, StorageError
-from zicl.lab.evaluate.methods import stored_method
 from zicl.lab.evaluate.timing import total_time, write_time
 
 FORMAT = 1
-MANIFEST, ROWS = "manifest.json", "rows"
+MANIFEST, ROWS, SEGMENTS, OVERLAP = "manifest.json", "rows.parquet", "rows", "overlap.json"
 SCHEMA = pa.schema(
     {
         "task": pa.string(),
@@ -43,23 +47,21 @@ SCHEMA = pa.schema(
         "input_cut": pa.bool_(),
         "prompt_hash": pa.string(),
         "overlap": pa.int16(),
-        # Only where an answer is joined from several, or less what inputs without content got; see docs/EVALUATION.md.
+        # Null unless several scores are combined or content-free scores subtracted; see docs/EVALUATION.md.
         "values": pa.list_(pa.float64()),
         "terms": pa.list_(pa.list_(pa.float64())),
         "raw": pa.list_(pa.list_(pa.float64())),
-        # The label beside the test input, where that stands among its own demonstrations.
+        # The label shown with the test input, where it is one of the demonstrations.
         "identical": pa.string(),
     }
 )
-# Columns that rows of earlier versions lack.
-_LATER = ("values", "terms", "raw", "identical")
 KEY = ("task", "method", "template", "inference", "seed", "example")
 Row = dict[str, Any]
-# What a method without a prompt of its own has in place of an inference; it stands beside every inference.
+# In place of an inference, for methods without a prompt; reports show them beside every inference.
 NO_INFERENCE = "none"
-# What a manifest only tells: it changes no row.
-_TOLD = ("examples", "note", "covered", "origin")
-_AGAIN = "run the evaluation again with the same output: it goes on where it was"
+# Entries of a task or a cell that no row depends on.
+_DESCRIPTIVE = ("examples", "note", "covered", "origin")
+_RESUME = "run the evaluation again with the same output: it resumes"
 
 
 class ResultsFolder:
@@ -70,26 +72,26 @@ class ResultsFolder:
 
     @classmethod
     def open(cls, folder: str | Path) -> ResultsFolder:
-        """A folder that an evaluation wrote, or is writing."""
-        return cls(Path(folder), _manifest(Path(folder)))
+        """Open the folder of a finished or a running evaluation."""
+        return cls(Path(folder), _read_manifest(Path(folder)))
 
     @classmethod
     def begin(cls, folder: Path, manifest: dict[str, Any]) -> ResultsFolder:
-        """A new folder, or one that goes on: under the same fingerprint, and each cell as it was."""
+        """Start a new folder, or continue one with the same fingerprint and the same settings of shared cells."""
         if (folder / MANIFEST).is_file():
-            there = cls.open(folder)
-            before: Mapping[str, Any] = there.manifest
+            stored = cls.open(folder)
+            before: Mapping[str, Any] = stored.manifest
             try:
                 check_same(before, manifest, folder)
             except ConfigError:
-                # What a run that failed only planned binds nobody; reading all rows for that is left to this case.
-                before = _with_rows(before, manifest, {cell for cell, _ in there.done()})
+                # The plan of a failed run may be replaced. Only this case needs to read the rows.
+                before = _with_rows(before, manifest, {cell for cell, _ in stored.done()})
                 check_same(before, manifest, folder)
             manifest = join_manifests(before, manifest)
         results = cls(folder, {**manifest, "complete": False})
         results.save()
-        # The caller holds the folder's lock: what was half written was left by a process that is gone.
-        for path in (folder / ROWS).glob(".*.tmp"):
+        # The caller holds the folder's lock, so temporary files belong to killed processes.
+        for path in (*folder.glob(".*.tmp"), *(folder / SEGMENTS).glob(".*.tmp")):
             path.unlink()
         return results
 
@@ -98,30 +100,67 @@ class ResultsFolder:
         write_json(self.folder / MANIFEST, self.manifest)
 
     def write(self, name: str, rows: Sequence[Row]) -> None:
-        """Add a batch, whole or not at all."""
-        write_rows(self.folder / ROWS / f"{name}.parquet", pa.Table.from_pylist(list(rows), SCHEMA))
+        """Add rows as a segment, atomically."""
+        write_rows(self.folder / SEGMENTS / f"{name}.parquet", pa.Table.from_pylist(list(rows), SCHEMA))
+
+    def finish(self) -> None:
+        """Compact the rows, then say in the manifest whether all of them are there."""
+        self.compact()
+        self.manifest["complete"] = self.is_complete()
+        self.save()
+
+    def compact(self) -> None:
+        """Write all rows to one sorted file, then remove the segments.
+
+        After a crash between the two steps, rows that are in both count once, and the next run compacts again.
+        """
+        segments = self._segments()
+        if segments:
+            write_rows(self.folder / ROWS, _distinct(self.table()))
+            with (self.folder / ROWS).open("ab") as stream:
+                # On disk before anything is removed, even if the machine loses power.
+                os.fsync(stream.fileno())
+            for path in segments:
+                path.unlink()
+            if not any((self.folder / SEGMENTS).iterdir()):
+                (self.folder / SEGMENTS).rmdir()
+
+    def _segments(self) -> list[Path]:
+        return sorted((self.folder / SEGMENTS).glob("*.parquet"))
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows, or of all rows these columns beside the key, sorted by the key."""
+        """Return all rows sorted by the key: all columns, or the key and these."""
         wanted = list(dict.fromkeys([*KEY, *(SCHEMA.names if columns is None else columns)]))
-        parts = [_read(path, wanted) for path in sorted((self.folder / ROWS).glob("*.parquet"))]
-        table = pa.concat_tables(parts) if parts else SCHEMA.empty_table().select(wanted)
-        return table.sort_by([(name, "ascending") for name in KEY])
+        # Segments are listed first, so that rows which a running evaluation compacts meanwhile are not missed.
+        segments = self._segments()
+        compacted = [path for path in (self.folder / ROWS,) if path.is_file()]
+        try:
+            tables = [_read_rows(path, wanted) for path in (*compacted, *segments)]
+        except FileNotFoundError:
+            # A segment was compacted after it was listed.
+            return self.table(columns)
+        table = _sorted(pa.concat_tables(tables) if tables else SCHEMA.empty_table().select(wanted))
+        return _distinct(table) if compacted and segments else table
 
     def done(self) -> set[tuple[str, str]]:
-        """Which (cell key, example) are there."""
+        """Return the (cell key, example id) of every row."""
         table = self.table([])
         columns = [table[name].to_pylist() for name in KEY]
         return {(cell_key(*cell), example) for *cell, example in zip(*columns, strict=True)}
 
     def is_complete(self) -> bool:
-        """Whether every cell of the manifest has all its examples."""
+        """Return whether every cell of the manifest has all its examples."""
         counts = Counter(cell for cell, _ in self.done())
         return all(counts[key] >= cell["examples"] for key, cell in self.manifest["cells"].items())
 
 
+def is_results(folder: Path) -> bool:
+    """Return whether a folder holds results. A corpus has a manifest as well, but no rows."""
+    return (folder / MANIFEST).is_file() and ((folder / ROWS).is_file() or (folder / SEGMENTS).is_dir())
+
+
 def cell_key(task: str, method: str, template: str, inference: str, seed: int | None) -> str:
-    """The name of a cell, the same everywhere.
+    """Return the name of a cell, as used in manifests and file names.
 
     >>> cell_key("SST2", "no-demos", "task", "channel", None)
     'SST2/no-demos/task/channel/-'
@@ -130,69 +169,86 @@ def cell_key(task: str, method: str, template: str, inference: str, seed: int | 
 
 
 def write_rows(path: Path, table: pa.Table) -> None:
-    """A Parquet file, whole or not at all."""
-    with writing(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", compression_level=9)
+    """Write a Parquet file atomically. Equal tables give equal bytes, whatever their chunks."""
+    with atomic_write(path) as temporary:
+        pq.write_table(table.combine_chunks(), temporary, compression="zstd", compression_level=9)
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         what = f"{folder} is not a results folder: it has no {MANIFEST}" if folder.is_dir() else f"there is no {folder}"
-        raise StorageError(what, hint=_instead_of(folder))
+        raise StorageError(what, hint=_suggest_folder(folder))
     manifest = read_json(path)
-    found = manifest.get("format") if isinstance(manifest, dict) else None
-    if found != FORMAT:
+    version = manifest.get("format") if isinstance(manifest, dict) else None
+    if version != FORMAT:
         raise StorageError(
-            f"{path} has format {found!r}, expected {FORMAT}",
+            f"{path} has format {version!r}, expected {FORMAT}",
             hint="read it with the version of zicl that wrote it, or run the evaluation again",
         )
     missing = [name for name in ("fingerprint", "tasks", "cells") if not isinstance(manifest.get(name), dict)]
     if missing:
-        raise StorageError(f"{path} is damaged: it lacks {', '.join(missing)}", hint=_AGAIN)
+        raise StorageError(f"{path} is damaged: it lacks {', '.join(missing)}", hint=_RESUME)
     return dict(manifest)
 
 
-def _instead_of(folder: Path) -> str:
-    """What to give in the place of a folder that holds no results, or none of its own: a folder of studies."""
-    inner = sorted(path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{ROWS}"))
+def _suggest_folder(folder: Path) -> str:
+    """Return a hint for a folder without results; one of studies has results folders inside."""
+    inner = sorted(path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{MANIFEST}"))
+    inner = [path for path in inner if is_results(path)]
     if not inner:
         return "give the folder an evaluation wrote: zicl evaluate … -o results/"
     return f"give one of those in it, such as {inner[0]}; or all to one page: zicl report {folder} --html report.html"
 
 
-def _read(path: Path, columns: list[str]) -> pa.Table:
+def _read_rows(path: Path, columns: list[str]) -> pa.Table:
     try:
-        # Opened as one file: a path would also be searched for partitions in the names of its folders.
+        # As one file: given a path, pyarrow also looks for partitions in the names of its folders.
         with pq.ParquetFile(path) as parquet:
-            there = [name for name in columns if name in parquet.schema_arrow.names]
-            missing = [name for name in columns if name not in (*there, *_LATER)]
+            missing = [name for name in columns if name not in parquet.schema_arrow.names]
             if not missing:
-                table = parquet.read(columns=there)
-                for name in set(columns) - set(there):
-                    table = table.append_column(name, pa.nulls(len(table), SCHEMA.field(name).type))
-                return table.select(columns).cast(_schema(columns))
+                table = parquet.read(columns=columns).select(columns)
+                return table.cast(pa.schema([SCHEMA.field(name) for name in columns]))
+    except FileNotFoundError:
+        raise
     except (pa.ArrowException, OSError) as error:
-        raise StorageError(f"{path} is damaged: {error}", hint=f"remove that file; {_AGAIN}") from error
-    raise StorageError(f"{path} has no column {', '.join(missing)}", hint=f"remove that file; {_AGAIN}")
+        raise StorageError(f"{path} is damaged: {error}", hint=f"remove that file; {_RESUME}") from error
+    raise StorageError(f"{path} has no column {', '.join(missing)}", hint=f"remove that file; {_RESUME}")
 
 
-def _schema(columns: list[str]) -> pa.Schema:
-    return pa.schema([SCHEMA.field(name) for name in columns])
+def _sorted(table: pa.Table) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in KEY])
+
+
+def _distinct(table: pa.Table) -> pa.Table:
+    """Return a sorted table with equal rows once; different rows of one key are an error."""
+    keys = list(zip(*(table[name].to_pylist() for name in KEY), strict=True))
+    repeated = [number for number in range(1, len(keys)) if keys[number] == keys[number - 1]]
+    for number in repeated:
+        first, second = table.slice(number - 1, 2).to_pylist()
+        if first != second:
+            raise ConfigError(
+                f"there are two different rows of {'/'.join(map(str, keys[number]))}",
+                hint="they were computed under different conditions: leave one of them out",
+            )
+    return table.take(sorted(set(range(len(keys))) - set(repeated))) if repeated else table
+
+
+# -- Comparing and joining manifests.
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
-    """Rows under another model, corpus or configuration must not be mixed."""
+    """Check that rows of two manifests may be mixed: same model, corpus, data and configuration."""
     differ = list(manifest_differences("", *(model_identities(manifest["fingerprint"]) for manifest in (before, now))))
     for group in ("tasks", "cells"):
         for name in sorted(set(before[group]) & set(now[group])):
             old, new = (decisive_parts(manifest[group][name]) for manifest in (before, now))
             differ += manifest_differences(f"{name}: ", old, new)
     if not differ:
-        # A report takes the mean over seeds: another seed under other settings is no seed of the same method.
-        seedless = [_but_for_seeds(manifest["cells"]) for manifest in (before, now)]
-        for name in sorted(set(seedless[0]) & set(seedless[1])):
-            differ += manifest_differences(f"{name}: ", seedless[0][name], seedless[1][name])
+        # Reports average over seeds, so all seeds of a method need the same settings.
+        old, new = (_cells_without_seed(manifest["cells"]) for manifest in (before, now))
+        for name in sorted(set(old) & set(new)):
+            differ += manifest_differences(f"{name}: ", old[name], new[name])
     if differ:
         shown = "; ".join(differ[:5]) + (f"; and {len(differ) - 5} more" if len(differ) > 5 else "")
         raise ConfigError(
@@ -202,36 +258,36 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object)
 
 
 def _with_rows(before: Mapping[str, Any], now: Mapping[str, Any], done: set[str]) -> Mapping[str, Any]:
-    """What of a folder's manifest binds: what was only planned, by a run that failed, gives way to what is planned now.
+    """Return the part of a stored manifest that a new plan must agree with.
 
-    Cells of ``before`` without a row are kept where ``now`` has nothing of their task and method.
+    Cells without rows, planned by a run that failed, are dropped where ``now`` plans the same task and method.
     """
     if not done:
         return now
-    planned = _but_for_seeds(now["cells"])
+    planned = _cells_without_seed(now["cells"])
     cells = {
         name: cell for name, cell in before["cells"].items() if name in done or name.rpartition("/")[0] not in planned
     }
-    begun = {name.partition("/")[0] for name in done}
-    tasks = {name: task for name, task in before["tasks"].items() if name in begun or name not in now["tasks"]}
+    started = {name.partition("/")[0] for name in done}
+    tasks = {name: task for name, task in before["tasks"].items() if name in started or name not in now["tasks"]}
     return {**before, "cells": cells, "tasks": tasks}
 
 
-def _but_for_seeds(cells: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What decides the rows of cells that are the same but for their seeds; the number of examples does not."""
+def _cells_without_seed(cells: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the decisive settings of each cell, by its name without the seed."""
     return {name.rpartition("/")[0]: decisive_parts(entry) for name, entry in cells.items()}
 
 
 def decisive_parts(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a task or a cell decides its rows; a method's title does not."""
-    kept = {name: value for name, value in entry.items() if name not in _TOLD}
-    if kept.get("method"):
-        kept["method"] = {name: value for name, value in stored_method(kept["method"]).items() if name != "title"}
-    return kept
+    """Return the entries of a task or a cell that its rows depend on; a method's title is not one."""
+    parts = {name: value for name, value in entry.items() if name not in _DESCRIPTIVE}
+    if "method" in parts:
+        parts["method"] = {name: value for name, value in parts["method"].items() if name != "title"}
+    return parts
 
 
 def model_identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-    """Models by what they are: the same weights may lie in a folder of another name, or on another such device."""
+    """Return a fingerprint without the names of models and the number of the device: other names, same rows."""
     lm, corpus, device = fingerprint.get("lm"), fingerprint.get("corpus"), fingerprint.get("device")
     return {
         **fingerprint,
@@ -242,41 +298,38 @@ def model_identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def manifest_differences(where: str, old: Any, new: Any) -> Iterable[str]:
-    """What differs between two nested values, in words."""
+    """Yield the differences between two nested values, in words."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             yield from manifest_differences(f"{where}{key} ", old.get(key), new.get(key))
     elif old != new and old is not None and new is not None:
-        # None: not needed by the methods of that run, and so not a difference.
-        yield f"{where}was {_short(old)}, is {_short(new)}"
+        # None: the methods of that run did not need it.
+        yield f"{where}was {_shorten(old)}, is {_shorten(new)}"
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 40 else f"{text[:16]}…"
 
 
 def join_manifests(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest of both: tasks and cells of either, the larger number of examples of each."""
-    merged = {**before, **now, "fingerprint": _known_cells(before["fingerprint"], now["fingerprint"])}
+    """Return one manifest with the tasks and cells of both, each with the larger number of examples."""
+    joined = {**before, **now, "fingerprint": _update_known(before["fingerprint"], now["fingerprint"])}
     for group in ("tasks", "cells"):
-        merged[group] = {**before[group], **now[group]}
+        joined[group] = {**before[group], **now[group]}
         for name in set(before[group]) & set(now[group]):
             most = max(before[group][name]["examples"], now[group][name]["examples"])
-            merged[group][name] = {**_known_cells(before[group][name], now[group][name]), "examples": most}
-    return merged
+            joined[group][name] = {**_update_known(before[group][name], now[group][name]), "examples": most}
+    return joined
 
 
-def _known_cells(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of now; where there is none, those of before."""
+def _update_known(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``before`` updated with the values of ``now`` that are not None."""
     return {**before, **{name: value for name, value in now.items() if value is not None}}
 
 
-# -- Several results folders into one: the parts of a sharded run, or a run and its extension.
-
-
 def merge(folders: Sequence[Path], output: Path) -> ResultsFolder:
-    """One folder with the rows of all, sorted, in one file. Equal rows may be in several; differing ones may not."""
+    """Write one folder with the rows of several: the shards of a run, or a run and its extension."""
     parts = [ResultsFolder.open(folder) for folder in folders]
     manifest = parts[0].manifest
     for part in parts[1:]:
@@ -284,34 +337,21 @@ def merge(folders: Sequence[Path], output: Path) -> ResultsFolder:
         manifest = join_manifests(manifest, part.manifest)
     if (output / MANIFEST).exists():
         raise StorageError(f"{output} holds results already", hint="name a new folder: nothing is overwritten")
-    table = _distinct(pa.concat_tables([part.table() for part in parts]))
+    table = _distinct(_sorted(pa.concat_tables([part.table() for part in parts])))
     with locked(output, f"another process is writing to {output}"):
-        write_rows(output / ROWS / "all.parquet", table)
+        write_rows(output / ROWS, table)
         _join_overlaps([part.folder for part in parts], output)
         write_time(output, total_time(part.folder for part in parts))
         merged = ResultsFolder(output, manifest)
-        merged.manifest["complete"] = merged.is_complete()
-        merged.save()
+        merged.finish()
     return merged
 
 
-def _distinct(table: pa.Table) -> pa.Table:
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in table.to_pylist():
-        key = tuple(row[name] for name in KEY)
-        if rows.setdefault(key, row) != row:
-            raise ConfigError(
-                f"two folders hold different rows of {'/'.join(map(str, key))}",
-                hint="they were computed under different conditions: leave one of them out",
-            )
-    return pa.Table.from_pylist(list(rows.values()), table.schema).sort_by([(name, "ascending") for name in KEY])
-
-
 def _join_overlaps(folders: Sequence[Path], output: Path) -> None:
-    notes = [read_json(path) for folder in folders if (path := folder / "overlap.json").is_file()]
-    if notes:
+    overlaps = [read_json(path) for folder in folders if (path := folder / OVERLAP).is_file()]
+    if overlaps:
         tasks: dict[str, dict[str, int]] = {}
-        for note in notes:
-            for task, values in note["tasks"].items():
+        for each in overlaps:
+            for task, values in each["tasks"].items():
                 tasks.setdefault(task, {}).update(values)
-        write_json(output / "overlap.json", {"corpus": notes[0]["corpus"], "tasks": tasks})
+        write_json(output / OVERLAP, {"corpus": overlaps[0]["corpus"], "tasks": tasks})

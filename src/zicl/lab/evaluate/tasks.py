@@ -1,4 +1,4 @@
-"""Tasks are data: the paper's nine ship with the package, others come from a TOML file of the same form."""
+"""Tasks as data: the paper's nine ship with the package, others come from a TOML file of the same form."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from zicl.lab.evaluate.methods import check_name
 from zicl.prompt.labels import Label, Labels, make_label
 from zicl.prompt.template import Template, get_template
 
-_FORM = "expected one table a task: [NAME], and below it labels = […]"
+_FORM = "expected one table per task: [NAME], and below it labels = […]"
 
 
 def _labels(value: Any) -> Labels:
-    """Labels from names, or from tables of name, words, synonyms and description."""
+    """Return labels from names, or from tables of name, words, synonyms and description."""
     if isinstance(value, Labels | int):
         return Labels.of(value)
     if not isinstance(value, list | tuple) or not all(isinstance(item, str | dict) for item in value):
@@ -58,11 +58,11 @@ class Hub(BaseModel):
 
 
 class Task(BaseModel):
-    """What is asked, in which words, and where its examples are.
+    """A classification task: its labels, its template, and where its examples are.
 
-    ``covered`` says whether the paper's corpus covers the domain, and is None where the paper says nothing.
-    ``values`` maps what stands in a file's label column to label names; without it the names stand there.
-    ``note`` is printed beside results, e.g. that the examples are a stand-in.
+    ``covered`` says whether the paper's corpus covers the domain; None if the paper says nothing about it.
+    ``values`` maps the values of a file's label column to label names; without it the column holds the names.
+    ``note`` is printed beside results, e.g. that the examples are a substitute.
 
     >>> get_task("SST2").labels.names, get_task("SST2").covered
     (('terrible', 'great'), False)
@@ -83,7 +83,7 @@ class Task(BaseModel):
     note: str = ""
     text_column: str = "text"
     label_column: str = "label"
-    # The second text of a pair; and a list of each example's own options, whose number is then the label.
+    # The second text of a pair; and a list of the example's options, of which the label is a number.
     pair_column: str = ""
     options_column: str = ""
     id_column: str = "id"
@@ -96,7 +96,7 @@ class Task(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        # A template that does not exist is an error now, not after an hour.
+        # Raises now, not after an hour, if there is no such template.
         template = get_template(self.template) if isinstance(self.template, str) else Template(*self.template)
         if template.two_fields != bool(self.pair_column):
             raise ValueError("a pair_column goes with a template of two fields, {first} and {second}, and only with it")
@@ -111,10 +111,10 @@ class Task(BaseModel):
 
 
 def read_tasks(path: Path | None = None) -> dict[str, Task]:
-    """The shipped tasks, or those of a TOML file with one table each, ``[NAME]``.
+    """Return the shipped tasks, or those of a TOML file with one table each, ``[NAME]``.
 
-    Paths in the file count from its folder. An entry without labels that has the name of a shipped task is
-    that task with what the entry sets: ``[SST2]`` with ``test = "sst2.csv"`` is enough to run on own data.
+    Paths in the file are relative to it. An entry without labels that has the name of a shipped task changes
+    that task: ``[SST2]`` with ``test = "sst2.csv"`` is enough to run it on another file.
 
     >>> " ".join(read_tasks())
     'CR Amz Amz5 Yelp Yelp5 Tweet MR SST2 SST5'
@@ -130,7 +130,7 @@ def read_tasks(path: Path | None = None) -> dict[str, Task]:
 
 
 def get_task(name: str, extra: Mapping[str, Task] | None = None) -> Task:
-    """A task by name; those in ``extra`` come before the shipped ones."""
+    """Return a task by name; those in ``extra`` replace shipped ones."""
     known = {**read_tasks(), **(extra or {})}
     if name not in known:
         raise unknown_task(name, known)
@@ -138,11 +138,9 @@ def get_task(name: str, extra: Mapping[str, Task] | None = None) -> Task:
 
 
 def unknown_task(name: str, known: Iterable[str]) -> UnknownNameError:
-    """The error for a task that no table has: it may be one of the user's own."""
+    """Return the error for an unknown task, which may be one of the user's file."""
     error = did_you_mean("task", name, known)
-    return UnknownNameError(
-        error.message, hint=f"{error.hint}; tasks of your own are in a file: --task-file tasks.toml"
-    )
+    return UnknownNameError(error.message, hint=f"{error.hint}; your tasks are in a file: --task-file tasks.toml")
 
 
 def _task(name: str, entry: Any, path: Path, shipped: Mapping[str, Task]) -> Task:

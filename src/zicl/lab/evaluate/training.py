@@ -1,4 +1,4 @@
-"""A task's labelled training examples as something that can be searched like a corpus."""
+"""A task's labelled training examples, searchable like a corpus."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class TrainingIndex:
-    """Whole training examples, a row and a document each: nothing is split, and nobody has a neighbour."""
+    """An index of training examples. Each is a document of one row, so none has a neighbour."""
 
     def __init__(
         self, task: str, examples: Sequence[Example], encoder: Encoder, embed: Callable[[Text], NDArray[np.float32]]
@@ -33,47 +33,47 @@ class TrainingIndex:
 
     @cached_property
     def vectors(self) -> NDArray[np.float32]:
-        """One unit vector an example, made on first use: random demonstrations need none."""
+        """One unit vector per example, computed on first use: random demonstrations need none."""
         return self.encoder.encode([str(example.text) for example in self.examples])
 
     def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` gave for ``key``: what was retrieved once is not searched again."""
+        """Return the cached value of ``key``, computing it on first use."""
         value: T = self._computed.get_or_compute(key, compute)
         return value
 
     def nearest(self, text: Text) -> Iterator[Hit]:
-        """Examples by falling similarity; equal ones in their order."""
+        """Yield examples by decreasing similarity; ties in their order."""
         similarities = self.vectors @ self.embed(text)
         for row in np.argsort(-similarities, kind="stable").tolist():
             yield Hit(row, float(similarities[row]))
 
     def sentence(self, row: int) -> Sentence:
-        """An example as a sentence."""
+        """Return an example as a sentence."""
         return Sentence(row, self.examples[row].text.strip(), row, 0, self.task, self.examples[row].id)
 
     def neighbour(self, row: int) -> int | None:
-        """None: examples are single."""
+        """Return None: examples have no neighbours."""
         return None
 
     def around(self, row: int, reach: int) -> list[int]:
-        """None: examples are single."""
+        """Return nothing: examples have no neighbours."""
         return []
 
     def documents_like(self, text: str) -> set[int]:
-        """Examples with this text."""
+        """Return the examples with this text."""
         wanted = document_hash(text)
         return {row for row, value in enumerate(self._hashes) if value == wanted}
 
     def indexed(self, domain: str | None = None) -> NDArray[np.int64]:
-        """All examples."""
+        """Return the rows of all examples."""
         return np.arange(len(self.examples))
 
 
 def check_enough(task: str, examples: Sequence[Example], k: int) -> None:
-    """A task has at least k training examples with texts of their own: no text is shown twice."""
+    """Check that a task has k training examples with different texts: no text is shown twice."""
     distinct = len({" ".join(str(example.text).split()).casefold() for example in examples})
     if distinct < k:
-        repeated = f", {distinct} of them with texts of their own" if distinct < len(examples) else ""
+        repeated = f", {distinct} of them with different texts" if distinct < len(examples) else ""
         raise ConfigError(
             f"the task {task} has {len(examples)} training examples{repeated}, and k = {k} of them are to be shown",
             hint=f"name a file with more of them, --train {task}=FILE, or use a smaller --k",

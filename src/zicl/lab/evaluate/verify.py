@@ -1,4 +1,4 @@
-"""Published rows, scored again: a random sample of them must come out as it was stored."""
+"""Verify published rows: score a random sample again and compare it with what is stored."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from zicl.lab.evaluate.run import Runner
 from zicl.lab.evaluate.store import ResultsFolder, Row
 from zicl.lm.remote.settings import is_remote
 
-# What another batch size, thread count or machine may change; more where weights and states are half as precise, as
-# they may be behind a server.
+# How much scores may differ with the batch size, the threads or the machine: more in half precision, which a server
+# may use.
 TOLERANCE = {"float32": 1e-4}
 _HALF = 0.25
-# What has to be as it was, and what may differ by rounding.
+# Columns that have to be equal, and columns that may differ by rounding.
 _SAME = ("gold", "demos", "demo_words", "demo_labels", "kept", "input_cut", "prompt_hash", "identical")
 _SCORES = ("log_likelihoods", "values", "terms", "raw")
 
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """One row, stored and computed again; ``other`` names what else is not as it was."""
+    """The comparison of a stored row with the same row computed again; ``other`` names columns that differ."""
 
     key: str
     example: str
@@ -37,24 +37,25 @@ class VerifyResult:
 
     @property
     def agrees(self) -> bool:
-        """Whether the row is what it says."""
+        """Whether the row was reproduced."""
         return not self.other and self.difference < self.allowed
 
 
 def verify(
-    world: ExperimentContext,
+    context: ExperimentContext,
     results: ResultsFolder,
     *,
     sample: int = 20,
     seed: int = 0,
     report: ProgressReport = silent,
 ) -> list[VerifyResult]:
-    """Score a random sample of rows again."""
-    rows = [row for row in results.table().to_pylist() if row["task"] in world.tasks and row["method"] in world.methods]
+    """Score a random sample of the stored rows again."""
+    stored = results.table().to_pylist()
+    rows = [row for row in stored if row["task"] in context.tasks and row["method"] in context.methods]
     if not rows:
         raise UsageError("no stored row belongs to this experiment", hint="give the experiment the rows were made with")
     order = rng(seed, "verify").permutation(len(rows))[:sample]
-    runner, checked = Runner(world), []
+    runner, checked = Runner(context), []
     for number, place in enumerate(sorted(order.tolist())):
         report("scoring again", number, len(order))
         checked.append(_check(runner, rows[place]))
@@ -64,27 +65,27 @@ def verify(
 
 def _check(runner: Runner, row: Row) -> VerifyResult:
     cell = PlanCell(row["task"], row["method"], row["template"], row["inference"], row["seed"])
-    examples = [example for example in runner.world.examples[cell.task] if example.id == row["example"]]
+    examples = [example for example in runner.context.examples[cell.task] if example.id == row["example"]]
     if not examples:
         raise UsageError(
-            f"{cell.key}: there is no example {row['example']!r} in the data at hand",
+            f"{cell.key}: there is no example {row['example']!r} in the data",
             hint="give the same data, and at least as many examples",
         )
     again = runner.rows(cell, examples)[0]
-    experiment = runner.world.experiment
+    experiment = runner.context.experiment
     allowed = _HALF if is_remote(experiment.lm) else TOLERANCE.get(experiment.scoring.dtype, _HALF)
     difference = max((_difference(row[name], again[name]) for name in _SCORES), default=0.0)
     other = [name for name in _SAME if row[name] != again[name]]
     compared = again["values"] or again["log_likelihoods"]
     first, second = sorted(compared, reverse=True)[:2]
-    # Two labels within the rounding of each other may change places.
+    # Labels whose scores differ by no more than rounding may change places.
     if row["predicted"] != again["predicted"] and first - second > 2 * allowed:
         other.append("predicted")
     return VerifyResult(cell.key, row["example"], difference, allowed, tuple(other))
 
 
 def _difference(stored: Any, now: Any) -> float:
-    """The largest difference of two lists of scores, or of lists of them."""
+    """Return the largest absolute difference of two (nested) lists of scores."""
     if stored is None or now is None:
         return 0.0 if stored is now else np.inf
     one, two = np.ravel(stored), np.ravel(now)

@@ -1,10 +1,10 @@
-"""The class shown with the nearest, and with the last, demonstration in the prompt."""
+"""The results that a report is about, as cells: one method on one task, seed by seed. Scores are in per cent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,67 +13,11 @@ from zicl.lab.evaluate.store import NO_INFERENCE
 from zicl.score.calibration import Scores
 
 Ints = NDArray[np.int64]
-
-
-class RaggedArray(NamedTuple):
-    """A column of lists: how long each is, and all their values one after the other."""
-
-    lengths: Ints
-    values: NDArray[Any]
-
-    @property
-    def ends(self) -> Ints:
-        """Where each list ends among the values."""
-        return np.cumsum(self.lengths)
-
-
-def last_label(labels: RaggedArray, kept: Ints) -> Ints:
-    """The class of the last demonstration, -1 where there is none.
-
-    >>> last_label(RaggedArray(np.array([2, 1, 0]), np.array([1, 0, 1])), np.array([2, 1, 0]))
-    array([ 0,  1, -1])
-    """
-    shown = np.minimum(labels.lengths, kept) > 0
-    return _classes(labels, np.where(shown, labels.ends - 1, -1))
-
-
-def nearest_label(labels: RaggedArray, similarities: RaggedArray, kept: Ints) -> Ints:
-    """The same for the most similar of the kept demonstrations, which are the last ``kept`` of each list.
-
-    >>> labels = RaggedArray(np.array([3]), np.array([1, 0, 1]))
-    >>> nearest_label(labels, RaggedArray(np.array([3]), np.array([0.9, 0.8, 0.7])), np.array([2]))
-    array([0])
-    """
-    shown = (np.minimum(labels.lengths, kept) > 0) & (similarities.lengths == labels.lengths)
-    at = np.full(len(kept), -1, dtype=np.int64)
-    if not shown.any():
-        return at
-    # All kept demonstrations of all rows in one line; the start of each row's piece cuts it for reduceat.
-    count = np.minimum(labels.lengths, kept)[shown]
-    starts = np.concatenate([[0], np.cumsum(count)[:-1]])
-    back = np.repeat(count, count) - (np.arange(count.sum()) - np.repeat(starts, count))
-    score = similarities.values[np.repeat(similarities.ends[shown], count) - back]
-    best = np.repeat(np.maximum.reduceat(score, starts), count)
-    # Of equally near ones the later, which stands closer to the input.
-    position = np.repeat(labels.ends[shown], count) - back
-    at[shown] = np.maximum.reduceat(np.where(score == best, position, -1), starts)
-    return _classes(labels, at)
-
-
-def _classes(labels: RaggedArray, at: Ints) -> Ints:
-    out = np.full(len(at), -1, dtype=np.int64)
-    out[at >= 0] = labels.values[at[at >= 0]]
-    return out
-
-
-# -- From results folders to cells: what one method did on one task, seed by seed. Everything is in per cent.
-
-
 Metric = Literal["accuracy", "macro-f1"]
 
 
 class ReportSection(NamedTuple):
-    """What the methods of one part of the table have in common."""
+    """What the methods in one section of a table have in common."""
 
     model: str
     template: str
@@ -81,7 +25,7 @@ class ReportSection(NamedTuple):
 
 
 class CellKey(NamedTuple):
-    """Which cell."""
+    """The section, method and task of a cell."""
 
     model: str
     template: str
@@ -90,8 +34,8 @@ class CellKey(NamedTuple):
     task: str
 
     @property
-    def block(self) -> ReportSection:
-        """The part of the table it stands in."""
+    def section(self) -> ReportSection:
+        """The section of the table that the cell is in."""
         return ReportSection(self.model, self.template, self.inference)
 
 
@@ -104,16 +48,17 @@ class ReportTask:
     covered: bool | None = None
     note: str = ""
     examples: int = 0
-    # Its labels only number options that are other words for every text.
+    # Its labels only number the options, which are different words for every text.
     counted: bool = False
 
 
 @dataclass(frozen=True)
 class MethodTraits:
-    """What sort of method: ``labelled`` ones see labelled data, ``control`` ones are simple rivals.
+    """What a report says about a method.
 
-    ``sort`` is what its configuration calls its kind: a prompt, the majority, or which control. The scores of
-    ``batch`` ones are less what a label gets on average over the texts of a run.
+    ``labelled`` methods see labelled data, ``control`` methods are simple baselines without a language model. ``sort``
+    is the kind in the method's configuration: "prompt", "majority", or which control. The scores of ``batch`` methods
+    are batch-calibrated.
     """
 
     title: str
@@ -125,10 +70,10 @@ class MethodTraits:
 
 @dataclass(frozen=True, eq=False)
 class SeedRun:
-    """What one seed gave, a row for each example: its number, sorted; classes are positions among the labels.
+    """The rows of one seed, sorted by example. Classes are positions among the task's labels.
 
-    ``nearest`` and ``last`` are the classes shown with these demonstrations, -1 where there is none. ``scores`` are
-    what was compared, (rows, labels); ``terms`` what they were joined from, (terms, rows, labels), nothing taken off.
+    ``nearest`` and ``last`` are the classes shown with these demonstrations, -1 if there is none. ``scores``, (rows,
+    labels), are the values that were compared; ``terms``, (terms, rows, labels), are those they were joined from.
     """
 
     seed: int | None
@@ -139,35 +84,35 @@ class SeedRun:
     last: Ints
     terms: Scores
     scores: Scores
-    # The class beside the input, where that stands among its own demonstrations.
+    # The class shown with the input itself, where the input is one of the demonstrations.
     identical: Ints | None = None
-    # How many demonstrations were found, and how many of these had room in the prompt.
-    found: Ints | None = None
+    # The number of demonstrations, and of those that fit into the prompt.
+    retrieved: Ints | None = None
     kept: Ints | None = None
 
     def score(self, metric: Metric) -> float:
-        """Accuracy or macro-F1."""
+        """Return accuracy or macro-F1."""
         if metric == "accuracy":
             return 100 * float((self.gold == self.predicted).mean())
         return 100 * macro_f1(self.gold, self.predicted)
 
 
 def macro_f1(gold: Ints, predicted: Ints) -> float:
-    """The F1 of the classes that occur, averaged.
+    """Return the mean F1 of the classes that occur.
 
     >>> round(macro_f1(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])), 4)
     0.7333
     """
     scores = []
     for label in np.unique(np.concatenate([gold, predicted[predicted >= 0]])):
-        right = int(((gold == label) & (predicted == label)).sum())
-        scores.append(2 * right / int((gold == label).sum() + (predicted == label).sum()))
+        correct = int(((gold == label) & (predicted == label)).sum())
+        scores.append(2 * correct / int((gold == label).sum() + (predicted == label).sum()))
     return float(np.mean(scores))
 
 
 @dataclass(frozen=True, eq=False)
 class ReportCell:
-    """One method on one task: its runs, and how many rows all of them should have."""
+    """One method on one task: its runs, and the number of rows that are expected of all of them."""
 
     key: CellKey
     kind: MethodTraits
@@ -177,12 +122,12 @@ class ReportCell:
 
     @property
     def present(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(len(run.examples) for run in self.runs)
 
     @property
     def missing(self) -> int:
-        """How many rows are still to come."""
+        """The number of rows that are still to be computed."""
         return max(0, self.expected - self.present)
 
     @property
@@ -191,7 +136,7 @@ class ReportCell:
         return all(bool(np.isfinite(run.terms).all()) for run in self.runs)
 
     def scores(self, metric: Metric) -> dict[int | None, float]:
-        """The score of every seed; None is the seed of a method with nothing random in it."""
+        """Return the score of every seed; None is the seed of a deterministic method."""
         return {run.seed: run.score(metric) for run in self.runs}
 
     @property
@@ -205,36 +150,31 @@ class ReportCell:
     @property
     def copied_nearest(self) -> float | None:
         """How often the prediction is the class of the nearest demonstration."""
-        return _rate([(run.predicted, run.nearest) for run in self.runs])
-
-    @property
-    def room(self) -> tuple[float, float] | None:
-        """How many demonstrations a prompt has on average, and how many were found for it."""
-        runs = [(run.kept, run.found) for run in self.runs if run.kept is not None and run.found is not None]
-        if not runs:
-            return None
-        kept, found = (float(np.concatenate(each).mean()) for each in zip(*runs, strict=True))
-        return kept, found
-
-    @property
-    def copied_identical(self) -> float | None:
-        """How often the prediction is the class shown with the input itself, where that is a demonstration."""
-        return _rate([(run.predicted, run.identical) for run in self.runs if run.identical is not None])
+        return _copy_rate([(run.predicted, run.nearest) for run in self.runs])
 
     @property
     def copied_last(self) -> float | None:
         """How often the prediction is the class of the last demonstration."""
-        return _rate([(run.predicted, run.last) for run in self.runs])
+        return _copy_rate([(run.predicted, run.last) for run in self.runs])
+
+    @property
+    def demonstrations(self) -> tuple[float, float] | None:
+        """The mean number of demonstrations in a prompt, and of those retrieved for it."""
+        runs = [(run.kept, run.retrieved) for run in self.runs if run.kept is not None and run.retrieved is not None]
+        if not runs:
+            return None
+        kept, retrieved = (float(np.concatenate(counts).mean()) for counts in zip(*runs, strict=True))
+        return kept, retrieved
 
 
-def _rate(runs: Sequence[tuple[Ints, Ints]]) -> float | None:
-    """How often the first is the second, where there is a second."""
-    known = np.concatenate([np.zeros(0, bool), *((said == shown)[shown >= 0] for said, shown in runs)])
-    return 100 * float(known.mean()) if len(known) else None
+def _copy_rate(runs: Sequence[tuple[Ints, Ints]]) -> float | None:
+    """Return how often predictions are the class of a demonstration, where there is one."""
+    copied = np.concatenate([np.zeros(0, bool), *((predicted == demo)[demo >= 0] for predicted, demo in runs)])
+    return 100 * float(copied.mean()) if len(copied) else None
 
 
 def common_seeds(seeds: Iterable[Iterable[int | None]]) -> list[int | None]:
-    """The seeds that all have; one without seeds (None) counts as every seed.
+    """Return the seeds that all have; a deterministic method (None) counts as every seed.
 
     >>> common_seeds([[13, 21], [None], [21, 13, 42]])
     [13, 21]
@@ -248,72 +188,71 @@ def common_seeds(seeds: Iterable[Iterable[int | None]]) -> list[int | None]:
 
 
 def mean_and_deviation(cells: Sequence[ReportCell], metric: Metric) -> tuple[float | None, float | None]:
-    """The mean over tasks and seeds, and the sample standard deviation of the seeds' means over tasks."""
+    """Return the mean over tasks and seeds, and the sample standard deviation of the seeds' means over tasks."""
     scores = [cell.scores(metric) for cell in cells]
     if not scores or not all(scores):
         return None, None
     seeds = common_seeds(scores)
     if not seeds:
-        return float(np.mean([np.mean(list(each.values())) for each in scores])), None
-    means = [float(np.mean([each.get(seed, each.get(None)) for each in scores])) for seed in seeds]
+        return float(np.mean([np.mean(list(by_seed.values())) for by_seed in scores])), None
+    means = [float(np.mean([by_seed.get(seed, by_seed.get(None)) for by_seed in scores])) for seed in seeds]
     return float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else None
 
 
 @dataclass(frozen=True, eq=False)
 class ResultSet:
-    """All cells of one or several results folders; runs number the examples by their place in ``examples``."""
+    """All cells of one or several results folders; runs number the examples by their position in ``examples``."""
 
     models: tuple[str, ...]
     tasks: dict[str, ReportTask]
     cells: dict[CellKey, ReportCell]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
 
     @property
-    def blocks(self) -> list[ReportSection]:
-        """The parts of the table: model by model, methods without a prompt first, channel before direct."""
+    def sections(self) -> list[ReportSection]:
+        """The sections of a table: model by model, methods without a prompt first, channel before direct."""
         order = [NO_INFERENCE, "channel", "direct"]
-        found = {key.block for key in self.cells}
 
-        def rank(block: ReportSection) -> tuple[int, int, str, bool, str]:
-            inference = order.index(block.inference) if block.inference in order else len(order)
+        def rank(section: ReportSection) -> tuple[int, int, str, bool, str]:
+            inference = order.index(section.inference) if section.inference in order else len(order)
             # "task" before "none": the paper's tables have templates.
-            later = block.template != "task"
-            return self.models.index(block.model), inference, block.inference, later, block.template
+            later = section.template != "task"
+            return self.models.index(section.model), inference, section.inference, later, section.template
 
-        return sorted(found, key=rank)
+        return sorted({key.section for key in self.cells}, key=rank)
 
-    def row(self, block: ReportSection, method: str) -> dict[str, ReportCell]:
-        """The cells of a method in a block, by task, in the order of the tasks."""
-        keys = [CellKey(*block, method, task) for task in self.tasks]
+    def row(self, section: ReportSection, method: str) -> dict[str, ReportCell]:
+        """Return the cells of a method in a section, by task, in the order of the tasks."""
+        keys = [CellKey(*section, method, task) for task in self.tasks]
         return {key.task: self.cells[key] for key in keys if key in self.cells}
 
-    def methods(self, block: ReportSection) -> dict[str, MethodTraits]:
-        """The methods of a block; one that is calibrated on some of its tasks counts as calibrated."""
-        own = [(key.method, cell.kind) for key, cell in self.cells.items() if key.block == block]
-        return {**dict(own), **{method: kind for method, kind in own if kind.batch}}
+    def methods(self, section: ReportSection) -> dict[str, MethodTraits]:
+        """Return the methods of a section; one that is calibrated on some of its tasks counts as calibrated."""
+        traits = [(key.method, cell.kind) for key, cell in self.cells.items() if key.section == section]
+        return {**dict(traits), **{method: each for method, each in traits if each.batch}}
 
-    def beside(self, block: ReportSection) -> list[tuple[MethodTraits, dict[str, ReportCell]]]:
-        """The methods without a prompt (majority, controls) that stand beside a block, each once."""
-        own = [b for b in self.blocks if b.model == block.model and b.inference == NO_INFERENCE]
-        own.sort(key=lambda b: b.template != block.template)
-        found: dict[str, tuple[MethodTraits, dict[str, ReportCell]]] = {}
-        for other in own:
-            for method, kind in self.methods(other).items():
-                found.setdefault(method, (kind, self.row(other, method)))
-        return [found[method] for method in found]
+    def without_prompt(self, section: ReportSection) -> dict[str, tuple[MethodTraits, dict[str, ReportCell]]]:
+        """Return the methods that need no prompt (majority, controls) to compare a section with, each once."""
+        others = [each for each in self.sections if each.model == section.model and each.inference == NO_INFERENCE]
+        others.sort(key=lambda each: each.template != section.template)
+        rows: dict[str, tuple[MethodTraits, dict[str, ReportCell]]] = {}
+        for other in others:
+            for method, traits in self.methods(other).items():
+                rows.setdefault(method, (traits, self.row(other, method)))
+        return rows
 
     @property
-    def majorities(self) -> dict[str, tuple[float, int]]:
-        """The share of each task's most frequent label in per cent, and of how many examples."""
+    def majority_shares(self) -> dict[str, tuple[float, int]]:
+        """The share of each task's most frequent label in per cent, and the number of examples."""
         gold: dict[str, dict[int, int]] = {task: {} for task in self.tasks}
         for key, cell in self.cells.items():
             for run in cell.runs:
                 gold[key.task].update(zip(run.examples.tolist(), run.gold.tolist(), strict=True))
-        counts = {task: np.bincount(list(found.values())) for task, found in gold.items() if found}
+        counts = {task: np.bincount(list(labels.values())) for task, labels in gold.items() if labels}
         return {task: (100 * float(count.max() / count.sum()), int(count.sum())) for task, count in counts.items()}
 
     @property
     def missing(self) -> int:
-        """How many rows are still to come."""
+        """The number of rows that are still to be computed."""
         return sum(cell.missing for cell in self.cells.values())

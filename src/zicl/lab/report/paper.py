@@ -1,4 +1,4 @@
-"""The paper's two result tables, cell by cell as printed, with the doubtful ones flagged."""
+"""The paper's two result tables, as printed and with doubtful cells flagged, as sections of our main table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from zicl.lab.evaluate.store import NO_INFERENCE
-from zicl.lab.report.table import DOUBTFUL, TableColumn, TableEntry, TableRow, TableSection, mark_best
+from zicl.lab.report.layout import DOUBTFUL, TableColumn, TableEntry, TableRow, TableSection, mark_best
 
 # The columns that are averages of the columns before them.
 AVERAGES = ("covered", "not-covered")
+# The label shares of two samples of the same examples may differ by this many percentage points, or by one example.
+_SHARE_TOLERANCE = 2.0
+_TITLES = {
+    "majority": "Majority", "no-demos": "No-demos", "random-inputs": "Random inputs", "naive": "Naive Z-ICL",
+    "z-icl": "Z-ICL", "icl-gold": "ICL-gold (oracle)", "icl-random": "ICL-random (oracle)",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,20 +41,20 @@ class PaperRow:
 
     @property
     def averaged(self) -> dict[str, set[str]]:
-        """The printed averages, each with the tasks before it that it is over."""
-        found: dict[str, set[str]] = {}
+        """The printed averages, each with the tasks it is over: those before it."""
+        averages: dict[str, set[str]] = {}
         tasks: set[str] = set()
         for column in self.cells:
             if column in AVERAGES:
-                found[column], tasks = tasks, set()
+                averages[column], tasks = tasks, set()
             else:
                 tasks.add(column)
-        return found
+        return averages
 
 
 @cache
 def paper_results() -> tuple[PaperRow, ...]:
-    """All rows of both tables, in the order printed.
+    """Return all rows of both tables, in the order printed.
 
     >>> [row.cells["CR"].mean for row in paper_results() if row.method == "z-icl" and row.model == "GPT-J"]
     [80.1, 78.8]
@@ -61,34 +66,17 @@ def paper_results() -> tuple[PaperRow, ...]:
         for model, inferences in table["models"].items():
             for inference, methods in inferences.items():
                 for method, cells in methods.items():
-                    where = (model, inference, method)
-                    rows.append(PaperRow(*where, _cells(table["columns"], cells, where, doubts)))
+                    row = (model, inference, method)
+                    printed = {
+                        column: PaperCell(cell[0], cell[1] if len(cell) > 1 else None, doubts.get((*row, column), ""))
+                        for column, cell in zip(table["columns"], cells, strict=True)
+                    }
+                    rows.append(PaperRow(*row, printed))
     return tuple(rows)
 
 
-def _cells(
-    columns: list[str], cells: list[list[float]], where: tuple[str, str, str], doubts: dict[Any, str]
-) -> dict[str, PaperCell]:
-    return {
-        column: PaperCell(cell[0], cell[1] if len(cell) > 1 else None, doubts.get((*where, column), ""))
-        for column, cell in zip(columns, cells, strict=True)
-    }
-
-
-# -- The paper's rows, cut to the columns of our table.
-
-
-# Percentage points that the share of a label differs by in a sample of the same examples; an example more or less in a
-# small sample makes more.
-_SAME = 2.0
-_TITLES = {
-    "majority": "Majority", "no-demos": "No-demos", "random-inputs": "Random inputs", "naive": "Naive Z-ICL",
-    "z-icl": "Z-ICL", "icl-gold": "ICL-gold (oracle)", "icl-random": "ICL-random (oracle)",
-}  # fmt: skip
-
-
 def paper_sections(columns: Sequence[TableColumn]) -> list[TableSection]:
-    """A section for each model and inference of the paper that has a number for one of the columns."""
+    """Return one section per model and inference of the paper that has a number for one of the columns."""
     grouped: dict[tuple[str, str], list[TableRow]] = {}
     for row in paper_results():
         cells = [_cell(row, column) for column in columns]
@@ -103,42 +91,42 @@ def paper_sections(columns: Sequence[TableColumn]) -> list[TableSection]:
     ]
 
 
-def paper_notes(columns: Sequence[TableColumn], majorities: Mapping[str, tuple[float, int]]) -> list[str]:
-    """What to know about the paper's rows: other examples, doubtful cells, averages and tasks it does not have.
+def paper_notes(columns: Sequence[TableColumn], majority_shares: Mapping[str, tuple[float, int]]) -> list[str]:
+    """Explain the paper's rows: doubtful cells, other examples than ours, averages, and tasks it does not have.
 
-    ``majorities`` are the shares of each task's most frequent label in our examples, and the number of these.
+    ``majority_shares`` are the shares of each task's most frequent label in our examples, and the number of these.
     """
-    shown = [(row, column, _cell(row, column)) for row in paper_results() for column in columns]
+    cells = [(row, column, _cell(row, column)) for row in paper_results() for column in columns]
     notes = [
         f"{DOUBTFUL} As printed in the paper, but doubtful: {row.model}, {row.inference}, {row.method}, "
         f"{column.name}: {cell.doubt}."
-        for row, column, cell in shown
+        for row, column, cell in cells
         if cell is not None and cell.doubt
     ]
-    notes += _other_examples(majorities)
+    notes += _other_examples(majority_shares)
     if any(column.average for column in columns):
         notes.append(
             "The deviation of an average is that of the seeds' averages in our rows, and the mean of the tasks' "
             "deviations in the paper's."
         )
-    if any(column.average and cell is not None and cell.deviation is None for _, column, cell in shown):
+    if any(column.average and cell is not None and cell.deviation is None for _, column, cell in cells):
         notes.append(
             "An average of the paper's rows that has no deviation is over other tasks than the paper's averages: "
             "it is computed from the printed cells."
         )
-    missing = [column.name for column in columns if not any(c for _, other, c in shown if other is column)]
+    missing = [column.name for column in columns if not any(cell for _, other, cell in cells if other is column)]
     if missing:
         notes.append(f"Not in the paper: {', '.join(missing)}.")
     return notes
 
 
-def _other_examples(majorities: Mapping[str, tuple[float, int]]) -> list[str]:
-    """Tasks whose most frequent label has another share in the paper: what it was run on is not what ours was."""
+def _other_examples(majority_shares: Mapping[str, tuple[float, int]]) -> list[str]:
+    """Name tasks whose most frequent label has another share in the paper: its examples were not ours."""
     paper = {task: cell.mean for row in paper_results() if row.method == "majority" for task, cell in row.cells.items()}
     differ = [
         f"{share:.1f} and {paper[task]:.1f} % of {task}"
-        for task, (share, examples) in majorities.items()
-        if task in paper and abs(share - paper[task]) > max(_SAME, 100 / examples)
+        for task, (share, examples) in majority_shares.items()
+        if task in paper and abs(share - paper[task]) > max(_SHARE_TOLERANCE, 100 / examples)
     ]
     if not differ:
         return []
@@ -149,7 +137,7 @@ def _other_examples(majorities: Mapping[str, tuple[float, int]]) -> list[str]:
 
 
 def _cell(row: PaperRow, column: TableColumn) -> PaperCell | None:
-    """The paper's cell; an average as printed where it is over the same tasks, else computed."""
+    """Return the paper's cell; an average as printed if it is over the same tasks, else computed."""
     if not column.average:
         return row.cells.get(column.name)
     for name, tasks in row.averaged.items():

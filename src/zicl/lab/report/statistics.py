@@ -1,8 +1,8 @@
-"""A paired bootstrap over examples and seeds.
+"""Compare methods: a paired bootstrap over examples and seeds, and Holm's correction over all comparisons.
 
-Two methods are compared on the same examples and, where both have them, the same seeds. Every draw takes as
-many examples of each task, and as many seeds, as there are, with replacement. The draws of a task's examples
-and of the seeds depend on nothing else, so that all comparisons of a table share them.
+Two methods are compared on the same examples and, where both have them, the same seeds. Every draw takes as many
+examples of each task, and as many seeds, as there are, with replacement. The draws depend only on the task and the
+seeds, so that all comparisons of a table share them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from zicl._util.random import rng
 from zicl.lab.evaluate.store import NO_INFERENCE
 from zicl.lab.report.cells import MethodTraits, ReportCell, ReportSection, ResultSet, SeedRun, common_seeds
 
-# So many that an end of an interval moves by a fortieth of the standard error with other draws.
+# With this many, other draws would move an end of an interval by a fortieth of the standard error.
 DRAWS = 10_000
+BASELINES = ("no-demos", "icl-gold")
 _SEED = 0
 # Draws made at a time: all of them at once, of two thousand examples, would take half a gigabyte.
 _AT_ONCE = 1000
@@ -29,19 +30,6 @@ _AT_ONCE = 1000
 _COUNTABLE = 10
 
 Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class PairedRuns:
-    """Two methods on one task: +1, 0 or -1 for each seed and example, and where both have a row.
-
-    A comparison of more than two has a weighted sum in its place.
-    """
-
-    task: str
-    seeds: tuple[int | None, ...]
-    difference: Floats
-    there: Floats
 
 
 @dataclass(frozen=True)
@@ -54,13 +42,26 @@ class Interval:
     p: float
 
 
+@dataclass(frozen=True, eq=False)
+class PairedRuns:
+    """Two methods on one task, (seeds, examples): a difference of +1, 0 or -1, and where both have a row.
+
+    A comparison of more than two methods has a weighted sum in place of the difference.
+    """
+
+    task: str
+    seeds: tuple[int | None, ...]
+    difference: Floats
+    present: Floats
+
+
 def correct(run: SeedRun) -> NDArray[np.bool_]:
-    """Which predictions are right."""
+    """Return which predictions are correct."""
     return np.asarray(run.gold == run.predicted)
 
 
 class Term(NamedTuple):
-    """A method on a task in a comparison: what is measured of it, and with which sign and weight it counts."""
+    """A method on a task in a comparison: its weight, and what is measured in each row."""
 
     weight: float
     cell: ReportCell
@@ -68,32 +69,35 @@ class Term(NamedTuple):
 
 
 def pair_runs(first: ReportCell, second: ReportCell) -> PairedRuns | None:
-    """The differences first - second; None where no seed or no example is in both."""
+    """Return the differences first - second; None if no seed or no example is in both."""
     return contrast([Term(1, first), Term(-1, second)])
 
 
 def contrast(terms: Sequence[Term]) -> PairedRuns | None:
-    """A weighted sum of several methods on one task; None where no seed or no example is in all of them."""
+    """Return a weighted sum of several methods on one task; None if no seed or no example is in all of them."""
     seeds = common_seeds([[run.seed for run in term.cell.runs] for term in terms])
-    runs = [({run.seed: run for run in term.cell.runs}) for term in terms]
-    drawn = [[each.get(seed) or each[None] for each in runs] for seed in seeds]
-    shared = [reduce(np.intersect1d, [run.examples for run in each]) for each in drawn]
-    if not shared or not any(len(each) for each in shared):
+    by_seed = [({run.seed: run for run in term.cell.runs}) for term in terms]
+    paired = [[runs.get(seed) or runs[None] for runs in by_seed] for seed in seeds]
+    shared = [reduce(np.intersect1d, [run.examples for run in runs]) for runs in paired]
+    if not shared or not any(len(names) for names in shared):
         return None
     examples = np.unique(np.concatenate(shared))
     difference = np.zeros((len(seeds), len(examples)), dtype=np.float32)
-    there = np.zeros_like(difference)
-    for number, (each, names) in enumerate(zip(drawn, shared, strict=True)):
-        at = np.searchsorted(examples, names)
-        for term, run in zip(terms, each, strict=True):
-            difference[number, at] += term.weight * term.measure(run)[np.searchsorted(run.examples, names)]
-        there[number, at] = 1
-    return PairedRuns(terms[0].cell.key.task, tuple(seeds), difference, there)
+    present = np.zeros_like(difference)
+    for number, (runs, names) in enumerate(zip(paired, shared, strict=True)):
+        columns = np.searchsorted(examples, names)
+        for term, run in zip(terms, runs, strict=True):
+            difference[number, columns] += term.weight * term.measure(run)[np.searchsorted(run.examples, names)]
+        present[number, columns] = 1
+    return PairedRuns(terms[0].cell.key.task, tuple(seeds), difference, present)
+
+
+# -- the bootstrap -------------------------------------------------------------------------------
 
 
 def draw_counts(generator: np.random.Generator, draws: int, size: int) -> NDArray[np.uint8]:
-    """How often each of ``size`` things is among as many drawn with replacement, (draws, size)."""
-    # A byte each: that something is drawn 256 times where once is usual does not happen.
+    """Return how often each of ``size`` items is among ``size`` drawn with replacement, (draws, size)."""
+    # One byte each: an item drawn 256 times where once is usual does not happen.
     counts = np.empty((draws, size), dtype=np.uint8)
     for first in range(0, draws, _AT_ONCE):
         rows = min(_AT_ONCE, draws - first)
@@ -102,7 +106,7 @@ def draw_counts(generator: np.random.Generator, draws: int, size: int) -> NDArra
     return counts
 
 
-class Draws(NamedTuple):
+class BootstrapDifference(NamedTuple):
     """A difference in points, the same in every draw, and the number of examples that differ at all."""
 
     estimate: float
@@ -110,8 +114,40 @@ class Draws(NamedTuple):
     differing: int
 
 
-def average_draws(parts: Sequence[Draws]) -> Interval:
-    """The difference, averaged over tasks."""
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Draws of examples and seeds, made when first needed and cached."""
+
+    draws: int = DRAWS
+    _cache: dict[tuple[object, ...], NDArray[np.uint8]] = field(default_factory=dict)
+
+    def _counts(self, size: int, *keys: object) -> Floats:
+        """Return how often each of ``size`` items is in each draw, (draws, size)."""
+        if (size, *keys) not in self._cache:
+            self._cache[(size, *keys)] = draw_counts(rng(_SEED, "bootstrap", size, *keys), self.draws, size)
+        return self._cache[(size, *keys)].astype(np.float32)
+
+    def resample(self, pair: PairedRuns) -> BootstrapDifference:
+        """Return the difference itself and in every draw. Sums of integers: exact in any order."""
+        examples = self._counts(pair.difference.shape[1], "examples", pair.task)
+        seeds = self._counts(len(pair.seeds), "seeds", *pair.seeds)
+        sums = np.einsum("ds,ds->d", seeds, examples @ pair.difference.T).astype(np.float64)
+        rows = np.full(self.draws, float(pair.present.size))
+        # Only where some are missing does a draw have another number of rows.
+        if not pair.present.all():
+            rows = np.einsum("ds,ds->d", seeds, examples @ pair.present.T).astype(np.float64)
+        estimate = float(pair.difference.sum(dtype=np.float64) / pair.present.sum(dtype=np.float64))
+        # A draw can miss every row only where seeds are partly finished; it then adds no information.
+        drawn = np.divide(sums, rows, out=np.full(self.draws, estimate), where=rows > 0)
+        return BootstrapDifference(100 * estimate, 100 * drawn, int((pair.difference != 0).any(axis=0).sum()))
+
+    def compare(self, pairs: Sequence[PairedRuns]) -> Interval:
+        """Return the difference, averaged over tasks."""
+        return average_tasks([self.resample(pair) for pair in pairs])
+
+
+def average_tasks(parts: Sequence[BootstrapDifference]) -> Interval:
+    """Average differences over tasks, each with the same weight."""
     estimate = float(np.mean([part.estimate for part in parts]))
     drawn = np.mean([part.drawn for part in parts], axis=0)
     low, high = np.quantile(drawn, [0.025, 0.975])
@@ -119,44 +155,12 @@ def average_draws(parts: Sequence[Draws]) -> Interval:
     return Interval(estimate, min(float(low), estimate), max(float(high), estimate), p)
 
 
-@dataclass(frozen=True, eq=False)
-class Bootstrap:
-    """The draws, made when first needed and kept."""
-
-    draws: int = DRAWS
-    _kept: dict[tuple[object, ...], NDArray[np.uint8]] = field(default_factory=dict)
-
-    def _counts(self, size: int, *keys: object) -> Floats:
-        """How often each of ``size`` things is in each draw, (draws, size)."""
-        if (size, *keys) not in self._kept:
-            self._kept[(size, *keys)] = draw_counts(rng(_SEED, "bootstrap", size, *keys), self.draws, size)
-        return self._kept[(size, *keys)].astype(np.float32)
-
-    def resample(self, pair: PairedRuns) -> Draws:
-        """The difference itself and in every draw. Sums of whole numbers: exact in any order."""
-        examples = self._counts(pair.difference.shape[1], "examples", pair.task)
-        seeds = self._counts(len(pair.seeds), "seeds", *pair.seeds)
-        above = np.einsum("ds,ds->d", seeds, examples @ pair.difference.T).astype(np.float64)
-        below = np.full(self.draws, float(pair.there.size))
-        # Only where some are missing does a draw have another number of rows.
-        if not pair.there.all():
-            below = np.einsum("ds,ds->d", seeds, examples @ pair.there.T).astype(np.float64)
-        estimate = float(pair.difference.sum(dtype=np.float64) / pair.there.sum(dtype=np.float64))
-        # A draw can miss every row only where seeds are partly finished; it then says nothing new.
-        drawn = np.divide(above, below, out=np.full(self.draws, estimate), where=below > 0)
-        return Draws(100 * estimate, 100 * drawn, int((pair.difference != 0).any(axis=0).sum()))
-
-    def compare(self, pairs: Sequence[PairedRuns]) -> Interval:
-        """The difference, averaged over tasks."""
-        return average_draws([self.resample(each) for each in pairs])
-
-
 def p_value(estimate: float, drawn: NDArray[np.float64], differing: int) -> float:
-    """Twice the share of draws on the other side of zero, ties included.
+    """Return twice the share of draws on the other side of zero, ties included.
 
-    Where hardly any draw lies there, counting is too coarse for a correction over many comparisons: then the
-    normal distribution with the draws' standard deviation gives the tail. It is never below what a sign test gives
-    if all ``differing`` examples, those on which the two disagree, speak for one side: few cannot say more.
+    With hardly any draw there, counting is too coarse for a correction over many comparisons: then the normal
+    distribution with the draws' standard deviation gives the tail. The value is never below that of a sign test in
+    which all ``differing`` examples (those on which the methods disagree) favour one side.
     """
     other = int(min((drawn <= 0).sum(), (drawn >= 0).sum()))
     counted = min(1.0, 2 * (other + 1) / (len(drawn) + 1))
@@ -167,11 +171,8 @@ def p_value(estimate: float, drawn: NDArray[np.float64], differing: int) -> floa
     return max(least, min(counted, math.erfc(abs(estimate) / spread / math.sqrt(2))))
 
 
-# -- Holm's correction: p-values of many comparisons, such that the chance of one false alarm stays what it says.
-
-
 def holm(p: Sequence[float]) -> list[float]:
-    """The corrected p-values, in the order given.
+    """Return p-values with Holm's correction for multiple comparisons, in the order given.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -185,17 +186,14 @@ def holm(p: Sequence[float]) -> list[float]:
     return [float(value) for value in corrected]
 
 
-# -- Every method's difference in accuracy to some baselines, with intervals and corrected p-values.
-
-
-BASELINES = ("no-demos", "icl-gold")
+# -- all methods against the baselines -----------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A method minus a baseline, on one task or (``task`` None) averaged over ``tasks`` of them."""
+    """A method minus a baseline in accuracy, on one task or (``task`` None) averaged over ``tasks`` of them."""
 
-    block: ReportSection
+    section: ReportSection
     method: str
     kind: MethodTraits
     baseline: str
@@ -209,41 +207,34 @@ class Difference:
 
 
 def differences(results: ResultSet, baselines: Sequence[str] = BASELINES) -> list[Difference]:
-    """All differences of the tables; Holm's correction is over all of them together."""
+    """Return all differences of the tables; Holm's correction is over all of them together."""
     bootstrap = Bootstrap()
-    found: list[Difference] = []
-    for block in results.blocks:
-        if block.inference == NO_INFERENCE:
+    rows: list[Difference] = []
+    for section in results.sections:
+        if section.inference == NO_INFERENCE:
             continue
-        # Methods without a prompt have no inference of their own: they are compared in every block.
-        beside = {next(iter(cells.values())).key.method: (kind, cells) for kind, cells in results.beside(block)}
-        own = {method: (kind, results.row(block, method)) for method, kind in results.methods(block).items()}
-        every = {**beside, **own}
-        for name in baselines:
-            baseline = every.get(name)
-            for method, (kind, cells) in every.items():
-                if baseline and method != name:
-                    found += _row(bootstrap, block, method, kind, name, cells, baseline[1])
-    corrected = holm([each.p for each in found])
-    return [replace(each, p_holm=p) for each, p in zip(found, corrected, strict=True)]
+        # Methods without a prompt are compared in every section.
+        methods = results.without_prompt(section)
+        methods |= {name: (traits, results.row(section, name)) for name, traits in results.methods(section).items()}
+        for baseline in baselines:
+            if baseline not in methods:
+                continue
+            for method, (traits, cells) in methods.items():
+                if method != baseline:
+                    for task, tasks, value in _compare(bootstrap, cells, methods[baseline][1]):
+                        estimate = (value.estimate, value.low, value.high, value.p)
+                        rows.append(Difference(section, method, traits, baseline, task, tasks, *estimate))
+    corrected = holm([row.p for row in rows])
+    return [replace(row, p_holm=p) for row, p in zip(rows, corrected, strict=True)]
 
 
-def _row(
-    bootstrap: Bootstrap,
-    block: ReportSection,
-    method: str,
-    kind: MethodTraits,
-    name: str,
-    cells: dict[str, ReportCell],
-    baseline: dict[str, ReportCell],
-) -> list[Difference]:
-    both = [pair_runs(cell, baseline[task]) for task, cell in cells.items() if task in baseline]
-    drawn = {each.task: bootstrap.resample(each) for each in both if each is not None}
-    groups: list[tuple[str | None, list[Draws]]] = [(task, [each]) for task, each in drawn.items()]
+def _compare(
+    bootstrap: Bootstrap, cells: dict[str, ReportCell], baseline: dict[str, ReportCell]
+) -> list[tuple[str | None, int, Interval]]:
+    """Return the difference on each task, and averaged over them (None) if there are several."""
+    pairs = [pair_runs(cell, baseline[task]) for task, cell in cells.items() if task in baseline]
+    drawn = {pair.task: bootstrap.resample(pair) for pair in pairs if pair is not None}
+    groups: list[tuple[str | None, list[BootstrapDifference]]] = [(task, [each]) for task, each in drawn.items()]
     if len(drawn) > 1:
         groups.append((None, list(drawn.values())))
-    compared = [(task, len(members), average_draws(members)) for task, members in groups]
-    return [
-        Difference(block, method, kind, name, task, tasks, value.estimate, value.low, value.high, value.p)
-        for task, tasks, value in compared
-    ]
+    return [(task, len(members), average_tasks(members)) for task, members in groups]

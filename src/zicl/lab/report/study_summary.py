@@ -1,4 +1,4 @@
-"""What a study's folder says to people and to the report, as its ``study.json`` has it."""
+"""The summary of a study, ``study.json``: written by the study, read by the HTML report."""
 
 from __future__ import annotations
 
@@ -12,23 +12,32 @@ FILE = "study.json"
 
 
 @dataclass(frozen=True)
+class SummaryFigure:
+    """A figure of a study: its file in the study's folder, its title, and its content in words."""
+
+    file: str
+    title: str
+    alt: str
+
+
+@dataclass(frozen=True)
 class StudySummary:
-    """A study's question, what the paper found, what was found here, and the figures beside it."""
+    """The question of a study, the paper's result, the findings here, and the figures beside it."""
 
     name: str
     title: str
     question: str
     paper: str
     findings: tuple[str, ...]
-    figures: tuple[DrawnFigure, ...]
+    figures: tuple[SummaryFigure, ...]
 
     def write(self, folder: Path) -> None:
-        """Into a study's folder."""
+        """Write the summary into a study's folder."""
         write_json(folder / FILE, asdict(self))
 
     @classmethod
     def read(cls, folder: Path) -> StudySummary:
-        """From a study's folder. A later version may say more: what is not known here is left out."""
+        """Read the summary of a study's folder; unknown fields are ignored."""
         from pydantic import TypeAdapter, ValidationError
 
         try:
@@ -39,12 +48,3 @@ class StudySummary:
                 f"{folder / FILE} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}",
                 hint="run the study again",
             ) from error
-
-
-@dataclass(frozen=True)
-class DrawnFigure:
-    """A figure that is drawn already: its file in the study's folder, and what it shows."""
-
-    file: str
-    title: str
-    alt: str

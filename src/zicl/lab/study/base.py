@@ -1,44 +1,44 @@
-"""What a study is: a question, the experiments that answer it, and what to make of their rows."""
+"""A study: a question, the experiments that answer it, and the figures and findings computed from their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from zicl.lab.evaluate.methods import EXPERIMENT_METHODS, ExperimentMethod, Inference
+from zicl.lab.evaluate.methods import ExperimentMethod, Inference
 from zicl.lab.heads.scores import FoundOn, HeadScores
-from zicl.lab.report.study_summary import DrawnFigure
+from zicl.lab.report.study_summary import SummaryFigure
 from zicl.lab.study.figures import StudyFigure
-from zicl.lab.study.outcome import StudyOutcome
+from zicl.lab.study.outcome import SectionOutcome, StudyOutcome
 
 # The tasks of the paper's ablations.
 PAPER_SIX = ("CR", "Amz5", "Yelp5", "Tweet", "MR", "SST2")
 
-# A number of something, as options have it.
+# A positive number, as a study option.
 Count = Annotated[int, Field(ge=1)]
 
-# No limit but the model's context, which prompts always keep to.
+# Experiment settings under which only the model's context limits a prompt.
 UNLIMITED: Mapping[str, Any] = {"prompt": {"tokens_all_demos": 1 << 20}}
 
-# The methods of an experiment by name.
-Arms = Mapping[str, ExperimentMethod]
+# The methods of an experiment, by name.
+Methods = Mapping[str, ExperimentMethod]
 
 
 class StudyOptions(BaseModel):
-    """What can be set of a study beside its experiments; one without options has these."""
+    """Settings of a study in addition to those of its experiments; here none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @property
     def finds_in_corpus(self) -> bool:
-        """Whether heads are found on sentences of the corpus."""
+        """Whether attention heads are found on sentences of the corpus."""
         return False
 
     @model_validator(mode="after")
-    def _each_once(self) -> Self:
+    def _distinct_values(self) -> Self:
         for name in type(self).model_fields:
             value = getattr(self, name)
             if isinstance(value, tuple) and len(set(value)) < len(value):
@@ -46,56 +46,54 @@ class StudyOptions(BaseModel):
         return self
 
 
-class StudyInputs(Protocol):
-    """What the experiments of a study may depend on: the sizes of a run, its corpus, its model."""
+class StudySetup(Protocol):
+    """The parts of a run that decide a study's experiments: number of demonstrations, corpus, language model."""
 
     @property
     def k(self) -> int:
-        """How many demonstrations there are."""
+        """Return the number of demonstrations."""
         ...
 
-    def accompanied(self, share: float) -> tuple[int, ...]:
-        """For each seed, how many sentences of a share of the corpus have a neighbour."""
+    def count_with_neighbour(self, share: float) -> tuple[int, ...]:
+        """Return, for each seed, how many sentences of a share of the corpus have a physical neighbour."""
         ...
 
     def heads(self, task: str | None, examples: int, found_on: FoundOn) -> HeadScores:
-        """The scores of the model's heads, found on so many training examples of a task, once."""
+        """Return the scores of the model's heads, found once on ``examples`` training examples of a task."""
         ...
 
 
 @dataclass(frozen=True)
 class StudyPart:
-    """One experiment of a study: its methods, and what else of an experiment it sets."""
+    """One experiment of a study: its methods, and the experiment settings that it needs."""
 
     name: str
-    arms: Arms
+    methods: Methods
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def table(self) -> dict[str, Any]:
-        """Methods as an experiment names and defines them."""
-        return {
-            "methods": tuple(self.arms),
-            "define": {name: arm for name, arm in self.arms.items() if EXPERIMENT_METHODS.get(name) != arm},
-        }
 
 
 @dataclass(frozen=True)
 class Study:
-    """A declaration: nothing runs here. ``paper`` says what the paper found.
+    """A declaration of a study; running it is up to ``run``.
 
-    ``parts`` are its experiments, ``figures`` and ``findings`` what their rows show; each is given the study's options.
-    No method stands in two parts.
+    Its functions get the study's options first. ``parts`` returns the experiments; a method is in one part only.
+    ``figures`` returns the figures, and ``findings`` the sentences about one section of the results (one inference).
+    ``paper`` says what the paper reports.
     """
 
     name: str
     title: str
     question: str
     paper: str
-    parts: Callable[[Any, StudyInputs], Sequence[StudyPart]]
-    figures: Callable[[Any, StudyOutcome], Sequence[StudyFigure | DrawnFigure]]
-    findings: Callable[[Any, StudyOutcome], Sequence[str]]
+    parts: Callable[[Any, StudySetup], Sequence[StudyPart]]
+    figures: Callable[[Any, StudyOutcome], Sequence[StudyFigure | SummaryFigure]]
+    findings: Callable[[Any, SectionOutcome], Iterable[str]]
     options: type[StudyOptions] = StudyOptions
     tasks: tuple[str, ...] = PAPER_SIX
     inferences: tuple[Inference, ...] = ("channel",)
-    needs_corpus: bool = True
+
+    def all_findings(self, options: StudyOptions, outcome: StudyOutcome) -> list[str]:
+        """Return the findings of every section, each after the section's name."""
+        return [
+            f"{section.name}: {finding}" for section in outcome.sections for finding in self.findings(options, section)
+        ]

@@ -9,59 +9,56 @@ from pydantic import Field, field_validator
 
 from zicl._util.registry import did_you_mean
 from zicl.lab.evaluate.methods import ExperimentMethod
-from zicl.lab.heads.find import random_like
-from zicl.lab.heads.scores import FILE, FoundOn, HeadScores, draw_head_map
-from zicl.lab.report.cells import ReportSection
-from zicl.lab.report.study_summary import DrawnFigure
-from zicl.lab.study.base import Arms, Count, Study, StudyInputs, StudyOptions, StudyPart
+from zicl.lab.heads.scores import SCORES_FILE, FoundOn, HeadScores, draw_head_map, random_like
+from zicl.lab.report.study_summary import SummaryFigure
+from zicl.lab.study.base import Count, Methods, Study, StudyOptions, StudyPart, StudySetup
 from zicl.lab.study.figures import ACCURACY, Series, StudyFigure
-from zicl.lab.study.method_grid import RETRIEVALS, WORDS, changed, grid_method, method_name, method_style, method_title
-from zicl.lab.study.outcome import StudyOutcome, minus, points
+from zicl.lab.study.method_grid import RETRIEVALS, WORDS, grid_method, method_name, method_style, method_title, variant
+from zicl.lab.study.outcome import SectionOutcome, StudyOutcome, minus, points
 from zicl.lm.heads import Head
 
 MAP = "map"
-_WAYS, _WORDS = ("nearest", "diverse", "physical"), ("original", "synonyms")
-_ARMS = {method_name(way, words): (way, words) for way in _WAYS for words in _WORDS}
-
-
-_SHOWN: Mapping[FoundOn, str] = {
+_RETRIEVALS, _WORDS = ("nearest", "diverse", "physical"), ("original", "synonyms")
+# The methods by name, as retrieval strategy and words.
+_GRID = {method_name(retrieval, words): (retrieval, words) for retrieval in _RETRIEVALS for words in _WORDS}
+_DEMONSTRATIONS: Mapping[FoundOn, str] = {
     "training": "with training examples as demonstrations",
     "corpus": "with sentences of the corpus as demonstrations",
 }
 
 
 class HeadOptions(StudyOptions):
-    """``count`` heads are silenced, found on ``examples`` training examples of ``task`` (the first, if none is named).
+    """``count`` heads are silenced, found on ``examples`` training examples of ``task`` (by default the first task).
 
-    ``swept`` methods are run with each number of ``sweep`` as well, ``controls`` with so many random heads of the same
-    layers, ``draws`` times. ``found_on`` is what the prompts show that heads are found on: nearest training examples
-    with their labels, or nearest sentences of the corpus with random ones.
+    ``swept`` methods are also run with each number of heads in ``sweep``, ``controls`` with random heads of the same
+    layers, ``draws`` times. ``found_on`` is the kind of demonstrations that heads are found on: nearest training
+    examples with their labels, or nearest sentences of the corpus with random labels.
     """
 
     count: int = Field(5, ge=1)
     sweep: tuple[Count, ...] = (1, 2, 10, 20)
-    swept: tuple[str, ...] = tuple(_ARMS)
+    swept: tuple[str, ...] = tuple(_GRID)
     draws: int = Field(3, ge=1)
-    controls: tuple[str, ...] = tuple(_ARMS)
+    controls: tuple[str, ...] = tuple(_GRID)
     task: str | None = None
     examples: int = Field(100, ge=1)
     found_on: FoundOn = "training"
 
     @property
     def finds_in_corpus(self) -> bool:
-        """Whether heads are found on sentences of the corpus."""
+        """Whether attention heads are found on sentences of the corpus."""
         return self.found_on == "corpus"
 
     @field_validator("swept", "controls")
     @classmethod
     def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
-            if name not in _ARMS:
-                raise did_you_mean("method of the study of heads", name, _ARMS)
+            if name not in _GRID:
+                raise did_you_mean("method of the study of heads", name, _GRID)
         return names
 
 
-def _silent(name: str, count: int) -> str:
+def _silenced(name: str, count: int) -> str:
     return f"{name}-silent-{count}"
 
 
@@ -69,138 +66,129 @@ def _random(name: str, draw: int) -> str:
     return f"{name}-random-{draw}"
 
 
-def _without(base: str, heads: Sequence[Head], what: str) -> ExperimentMethod:
-    """A method without some heads."""
-    return changed(
-        grid_method(*_ARMS[base]), f"without {len(heads)} {what}", silenced=tuple(tuple(head) for head in heads)
-    )
+def _controls(options: HeadOptions, name: str) -> list[str]:
+    """Return the names of a method with random heads silenced, one per draw; none unless it is a control."""
+    return [_random(name, draw) for draw in range(1, options.draws + 1)] if name in options.controls else []
 
 
-def _parts(options: HeadOptions, setup: StudyInputs) -> list[StudyPart]:
+def _without(name: str, heads: Sequence[Head], what: str) -> ExperimentMethod:
+    """Return a method with these heads silenced."""
+    title = f"without {len(heads)} {what}"
+    return variant(grid_method(*_GRID[name]), title, silenced=tuple(tuple(head) for head in heads))
+
+
+def _parts(options: HeadOptions, setup: StudySetup) -> list[StudyPart]:
     scores = setup.heads(options.task, options.examples, options.found_on)
-    found = scores.top(options.count)
-    arms: Arms = {name: grid_method(*which) for name, which in _ARMS.items()}
-    silent: Arms = {_silent(name, options.count): _without(name, found, "copying heads") for name in _ARMS}
+    top = scores.top(options.count)
+    methods: Methods = {name: grid_method(*which) for name, which in _GRID.items()}
+    silenced: Methods = {_silenced(name, options.count): _without(name, top, "copying heads") for name in _GRID}
     layers, heads = scores.values.shape
-    random: Arms = {
+    random: Methods = {
         _random(name, draw): _without(name, drawn, f"random heads, draw {draw}")
         for name in options.controls
-        for draw, drawn in enumerate(random_like(found, (layers, heads), draws=options.draws), start=1)
+        for draw, drawn in enumerate(random_like(top, (layers, heads), draws=options.draws), start=1)
     }
-    sweep: Arms = {
-        _silent(name, count): _without(name, scores.top(count), "copying heads")
+    sweep: Methods = {
+        _silenced(name, count): _without(name, scores.top(count), "copying heads")
         for name in options.swept
         for count in options.sweep
         if count != options.count
     }
-    parts = (StudyPart("arms", {**arms, **silent}), StudyPart("random", random), StudyPart("sweep", sweep))
-    return [part for part in parts if part.arms]
+    parts = (StudyPart("arms", {**methods, **silenced}), StudyPart("random", random), StudyPart("sweep", sweep))
+    return [part for part in parts if part.methods]
 
 
-def _figures(options: HeadOptions, outcome: StudyOutcome) -> list[StudyFigure | DrawnFigure]:
-    def silenced(block: ReportSection) -> Iterator[Series]:
-        for name, which in _ARMS.items():
-            groups = {"all heads": name, f"{options.count} copying heads silent": _silent(name, options.count)}
-            yield outcome.bars(block, method_title(*which), method_style(*which), groups)
+def _figures(options: HeadOptions, outcome: StudyOutcome) -> list[StudyFigure | SummaryFigure]:
+    def accuracies(section: SectionOutcome) -> Iterator[Series]:
+        silent = f"{options.count} copying heads silent"
+        for name, which in _GRID.items():
+            groups = {"all heads": {name: 1.0}, silent: {_silenced(name, options.count): 1.0}}
+            yield section.bars(method_title(*which), method_style(*which), groups)
 
-    def sweep(block: ReportSection) -> Iterator[Series]:
+    def changes(section: SectionOutcome) -> Iterator[Series]:
+        for name, which in _GRID.items():
+            yield section.bars(method_title(*which), method_style(*which), _changes(options, name))
+
+    def sweep(section: SectionOutcome) -> Iterator[Series]:
         counts = sorted({*options.sweep, options.count})
         for name in options.swept:
-            names = {0.0: name, **{float(count): _silent(name, count) for count in counts}}
-            if any(outcome.has(block, _silent(name, count)) for count in counts if count != options.count):
-                yield outcome.line(
-                    block, f"{method_title(*_ARMS[name])}, copying heads", method_style(*_ARMS[name]), names
-                )
+            if any(section.has(_silenced(name, count)) for count in counts if count != options.count):
+                names = {0.0: name, **{float(count): _silenced(name, count) for count in counts}}
+                title = f"{method_title(*_GRID[name])}, copying heads"
+                yield section.line(title, method_style(*_GRID[name]), names)
 
-    def change(block: ReportSection) -> Iterator[Series]:
-        for name, which in _ARMS.items():
-            yield outcome.differences(block, method_title(*which), method_style(*which), _changes(options, name))
-
-    made: list[StudyFigure | DrawnFigure] = [
-        StudyFigure("heads", "Without the heads that copy", "", ACCURACY, outcome.panels(lambda b: [*silenced(b)])),
+    figures: list[StudyFigure | SummaryFigure] = [
+        StudyFigure("heads", "Without the heads that copy", "", ACCURACY, outcome.panels(accuracies)),
         StudyFigure(
             "change", "What silencing heads changes: copying ones, and random ones of the same layers", "",
-            "change in accuracy, points", outcome.panels(lambda b: [*change(b)]),
+            "change in accuracy, points", outcome.panels(changes),
         ),
         StudyFigure(
-            "sweep", "More and more heads silenced", "copying heads silenced", ACCURACY,
-            outcome.panels(lambda b: [*sweep(b)]), "lines",
+            "sweep", "More and more heads silenced", "copying heads silenced", ACCURACY, outcome.panels(sweep), "lines",
         ),
     ]  # fmt: skip
-    if (outcome.folder / FILE).is_file():
-        made.append(draw_scores(outcome.folder, options))
-    return made
+    if (outcome.folder / SCORES_FILE).is_file():
+        figures.append(draw_scores(outcome.folder, options))
+    return figures
 
 
-def draw_scores(folder: Path, options: HeadOptions) -> DrawnFigure:
-    """Draw the map of the scores beside them."""
-    scores = HeadScores.read(folder / FILE)
+def draw_scores(folder: Path, options: HeadOptions) -> SummaryFigure:
+    """Draw the map of the scores in a study's folder, and return it with a description."""
+    scores = HeadScores.read(folder / SCORES_FILE)
     draw_head_map(scores, folder / MAP, top=options.count)
     top = ", ".join(f"{head} ({scores[head]:.3f})" for head in scores.top(options.count))
-    over = f"{scores.prompts} prompts of {scores.task}, {_SHOWN[scores.found_on]}"
-    said = f"Over {over}, the highest scores, as layer.head, are: {top}."
-    return DrawnFigure(f"{MAP}.svg", "Heads that look for the answer's label", said)
-
-
-def _controls(options: HeadOptions, name: str) -> list[str]:
-    """The random draws of a method, if it has any."""
-    return [_random(name, draw) for draw in range(1, options.draws + 1)] if name in options.controls else []
+    prompts = f"{scores.prompts} prompts of {scores.task}, {_DEMONSTRATIONS[scores.found_on]}"
+    alt = f"Over {prompts}, the highest scores, as layer.head, are: {top}."
+    return SummaryFigure(f"{MAP}.svg", "Heads that look for the answer's label", alt)
 
 
 def _changes(options: HeadOptions, name: str) -> dict[str, dict[str, float]]:
-    """What silencing copying heads changes, and what random ones change, in the mean over their draws."""
-    found = {"copying heads": {_silent(name, options.count): 1.0, name: -1.0}}
-    if drawn := _controls(options, name):
-        found["random heads"] = {**dict.fromkeys(drawn, 1 / len(drawn)), name: -1.0}
-    return found
+    """Return the weights of the change from silencing copying heads, and random heads in the mean over their draws."""
+    changes = {"copying heads": {_silenced(name, options.count): 1.0, name: -1.0}}
+    if controls := _controls(options, name):
+        changes["random heads"] = {**dict.fromkeys(controls, 1 / len(controls)), name: -1.0}
+    return changes
 
 
-def _mean(gains: Mapping[str, Mapping[str, float]], ways: Sequence[str], words: Sequence[str]) -> dict[str, float]:
-    """What silencing changes, in the mean over these ways to find sentences and these words."""
-    names = [method_name(way, each) for way in ways for each in words]
-    return {method: weight / len(names) for name in names for method, weight in gains[name].items()}
+def _findings(options: HeadOptions, section: SectionOutcome) -> Iterator[str]:
+    gains = {name: _changes(options, name)["copying heads"] for name in _GRID}
+
+    def mean(retrievals: Sequence[str], words: Sequence[str]) -> dict[str, float]:
+        names = [method_name(retrieval, each) for retrieval in retrievals for each in words]
+        return {method: weight / len(names) for name in names for method, weight in gains[name].items()}
+
+    each = [f"{points(section.compare(gain))} for {_in_words(name)}" for name, gain in gains.items()]
+    every = [*_GRID, *(_silenced(name, options.count) for name in _GRID)]
+    yield (f"without {options.count} copying heads accuracy changes by {', '.join(each)} ({section.size(every)}).")
+    # The paper claims something about the retrieval strategy and about the words, each in the mean over the other.
+    by_retrieval = section.compare(minus(mean(["nearest"], _WORDS), mean(["physical"], _WORDS)))
+    by_words = section.compare(minus(mean(_RETRIEVALS, ["original"]), mean(_RETRIEVALS, ["synonyms"])))
+    yield (
+        "this change for nearest minus that for physical neighbour, over both kinds of words, is "
+        f"{points(by_retrieval)}; with original labels minus with synonyms, over the three ways, {points(by_words)}."
+        f"{_against_random(options, section)}"
+    )
 
 
-def _said(name: str) -> str:
-    way, words = _ARMS[name]
-    return f"{RETRIEVALS[way].lower()} with {WORDS[words]}"
+def _in_words(name: str) -> str:
+    retrieval, words = _GRID[name]
+    return f"{RETRIEVALS[retrieval].lower()} with {WORDS[words]}"
 
 
-def _findings(options: HeadOptions, outcome: StudyOutcome) -> list[str]:
-    gains = {name: _changes(options, name)["copying heads"] for name in _ARMS}
-    # What the paper says of each: its claims are about one at a time, whatever the other is.
-    by_way = minus(_mean(gains, ["nearest"], _WORDS), _mean(gains, ["physical"], _WORDS))
-    by_words = minus(_mean(gains, _WAYS, ["original"]), _mean(gains, _WAYS, ["synonyms"]))
-    said = []
-    for block in outcome.blocks:
-        each = [f"{points(outcome.compare(block, gain))} for {_said(name)}" for name, gain in gains.items()]
-        every = [*_ARMS, *(_silent(name, options.count) for name in _ARMS)]
-        said.append(
-            f"{outcome.name(block)}: without {options.count} copying heads accuracy changes by {', '.join(each)} "
-            f"({outcome.size(block, every)})."
-        )
-        said.append(
-            f"{outcome.name(block)}: this change for nearest minus that for physical neighbour, over both kinds of "
-            f"words, is {points(outcome.compare(block, by_way))}; with original labels minus with synonyms, over the "
-            f"three ways, {points(outcome.compare(block, by_words))}.{_against(options, outcome, block)}"
-        )
-    return said
-
-
-def _against(options: HeadOptions, outcome: StudyOutcome, block: ReportSection) -> str:
-    """Copying heads against random ones, of the methods that were run with both."""
-    found, methods = list[str](), list[str]()
+def _against_random(options: HeadOptions, section: SectionOutcome) -> str:
+    """Compare copying heads with random heads, for the methods that were run with both."""
+    comparisons, methods = list[str](), list[str]()
     for name in options.controls:
-        drawn = _controls(options, name)
-        if outcome.has(block, *drawn):
-            weights = {_silent(name, options.count): 1.0, **dict.fromkeys(drawn, -1 / len(drawn))}
-            found.append(f"{points(outcome.compare(block, weights))} for {_said(name)}")
+        controls = _controls(options, name)
+        if section.has(*controls):
+            weights = {_silenced(name, options.count): 1.0, **dict.fromkeys(controls, -1 / len(controls))}
+            comparisons.append(f"{points(section.compare(weights))} for {_in_words(name)}")
             methods += weights
-    if not found:
+    if not comparisons:
         return ""
     return (
         f" Without copying heads minus without random heads of the same layers, {options.draws} draws of these, it is "
-        f"{', '.join(found)} ({outcome.size(block, methods)})."
+        f"{', '.join(comparisons)} ({section.size(methods)})."
     )
 
 

@@ -1,6 +1,6 @@
-"""The methods that studies compare: a way to find sentences and the words their labels are shown as.
+"""The methods that studies compare: a retrieval strategy combined with the words that labels are shown as.
 
-The same configuration has the same name in every study, so that one study can use the rows of another.
+The same configuration has the same name in every study, so that one study can reuse the rows of another.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ RETRIEVALS = {
     "domain-random": "Domain random",
 }
 WORDS = {"original": "original labels", "random-words": "random words", "synonyms": "synonyms"}
-# Two of these have names in the table of methods already.
-_TABLE = {("nearest", "original"): "naive", ("physical", "synonyms"): "z-icl"}
-# Which method of the table each has its colour from.
-_LIKE = {"nearest": "naive", "diverse": "diverse", "physical": "z-icl", "domain-random": "domain-random"}
-# Hatch and marker of each with each kind of words, in the order of WORDS. Without colours too, circles are nearest
-# sentences, upright lines diverse and slanted ones physical neighbours; two of them look as in the table of methods.
+# Combinations that already have a name in the table of methods.
+_KNOWN = {("nearest", "original"): "naive", ("physical", "synonyms"): "z-icl"}
+# The method that gives each strategy its colour.
+_COLOUR_OF = {"nearest": "naive", "diverse": "diverse", "physical": "z-icl", "domain-random": "domain-random"}
+# Hatch and marker of each strategy, one per kind of words in the order of WORDS, so that all differ without colours:
+# dots and circles are nearest, horizontal and vertical lines diverse, slanted lines physical.
+# Those in _KNOWN look as in reports.
 _HATCHES = {
     "nearest": ("..", "oo", "OO"),
     "diverse": ("--", "||", "++"),
@@ -40,16 +41,16 @@ _MARKERS = {
 
 
 def method_name(retrieval: str, words: str) -> str:
-    """The name of a way to find sentences with labels shown as ``words``.
+    """Return the name of a retrieval strategy with labels shown as ``words``.
 
     >>> method_name("physical", "synonyms"), method_name("diverse", "synonyms")
     ('z-icl', 'diverse-synonyms')
     """
-    return _TABLE.get((retrieval, words), f"{retrieval}-{words}")
+    return _KNOWN.get((retrieval, words), f"{retrieval}-{words}")
 
 
 def grid_method(retrieval: str, words: str) -> ExperimentMethod:
-    """The method itself."""
+    """Return the method of a retrieval strategy with labels shown as ``words``."""
     name = method_name(retrieval, words)
     if name in EXPERIMENT_METHODS:
         return EXPERIMENT_METHODS[name]
@@ -61,7 +62,7 @@ def grid_method(retrieval: str, words: str) -> ExperimentMethod:
 
 
 def method_title(retrieval: str, words: str) -> str:
-    """What it is called where all are told apart by these two.
+    """Return the title of a method in figures of the grid.
 
     >>> method_title("physical", "synonyms")
     'Physical neighbour, synonyms'
@@ -70,31 +71,32 @@ def method_title(retrieval: str, words: str) -> str:
 
 
 def method_style(retrieval: str, words: str) -> Style:
-    """The colour of the way to find sentences; hatch and marker of it and the words together."""
+    """Return a style with the colour of the strategy, and a hatch and marker of the combination."""
     number = list(WORDS).index(words)
-    return replace(style_of(_LIKE[retrieval]), hatch=_HATCHES[retrieval][number], marker=_MARKERS[retrieval][number])
+    base = style_of(_COLOUR_OF[retrieval])
+    return replace(base, hatch=_HATCHES[retrieval][number], marker=_MARKERS[retrieval][number])
 
 
 def style_of(method: str) -> Style:
-    """How a method of the table looks, here as everywhere."""
+    """Return the style of a method in the table of methods, the same as in reports."""
     return styles([method])[method]
 
 
-def changed(method: ExperimentMethod, title: str, **changes: Any) -> ExperimentMethod:
-    """A method with some of its settings changed; those of a group are given as a dictionary."""
-    groups = {name: value for name, value in changes.items() if isinstance(value, dict)}
+def variant(method: ExperimentMethod, title: str, **changes: Any) -> ExperimentMethod:
+    """Return a method with some settings changed; those of a group are given as a dictionary."""
     update: dict[str, Any] = {**changes, "title": f"{method.title}, {title}"}
-    for name, values in groups.items():
-        # A copy and not a new one: what was set is told from what is a default, such as the experiment's k.
-        update[name] = getattr(method, name).model_copy(update=values)
-    made = method.model_copy(update=update)
-    # A copy is not checked: the same settings, made anew, are.
-    ExperimentMethod.model_validate(made.model_dump())
-    return made
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            # A copy keeps apart what was set and what is a default, such as the experiment's k.
+            update[name] = getattr(method, name).model_copy(update=value)
+    changed = method.model_copy(update=update)
+    # Copies are not validated, so validate the same settings once more.
+    ExperimentMethod.model_validate(changed.model_dump())
+    return changed
 
 
 def suffix(number: float) -> str:
-    """A number as a part of a method's name.
+    """Format a number as part of a method's name.
 
     >>> suffix(0.03), suffix(4096)
     ('0_03', '4096')

@@ -1,4 +1,4 @@
-"""From a study's rows to what it tells: figures, and findings computed from the numbers."""
+"""Run a study: its experiments into results folders, then figures and findings from the rows. Or estimate its cost."""
 
 from __future__ import annotations
 
@@ -11,78 +11,77 @@ from zicl.lab.evaluate.estimate import estimate
 from zicl.lab.evaluate.manifest import manifest
 from zicl.lab.evaluate.plan import RunShard
 from zicl.lab.evaluate.run import Runner, evaluate
-from zicl.lab.evaluate.store import MANIFEST, ROWS, ResultsFolder, check_same
+from zicl.lab.evaluate.store import MANIFEST, ResultsFolder, check_same, is_results
 from zicl.lab.report.collect import collect
-from zicl.lab.report.study_summary import DrawnFigure, StudySummary
+from zicl.lab.report.study_summary import StudySummary, SummaryFigure
 from zicl.lab.study.base import Study, StudyOptions, StudyPart
 from zicl.lab.study.context import StudyContext
-from zicl.lab.study.figures import StudyFigure, draw_figure
+from zicl.lab.study.figures import draw_figure
 from zicl.lab.study.outcome import StudyOutcome
 from zicl.lab.study.reuse import reuse_rows, same_cells, task_of
 
 
-def summarize(study: Study, options: StudyOptions, folder: Path) -> StudySummary:
-    """Draw a study's figures and write its findings, from the rows its folder holds."""
-    parts = [path for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file() and (path / ROWS).is_dir()]
-    findings: tuple[str, ...] = ()
-    figures: tuple[DrawnFigure, ...] = ()
-    if parts:
-        outcome = StudyOutcome(collect(parts), folder)
-        made = [_drawn(each, folder) for each in study.figures(options, outcome)]
-        figures = tuple(each for each in made if each is not None)
-        findings = tuple(study.findings(options, outcome))
-    told = StudySummary(study.name, study.title, study.question, study.paper, findings, figures)
-    told.write(folder)
-    return told
-
-
-def _drawn(figure: StudyFigure | DrawnFigure, folder: Path) -> DrawnFigure | None:
-    if isinstance(figure, DrawnFigure):
-        return figure
-    written = draw_figure(figure, folder)
-    return DrawnFigure(written[0].name, figure.title, figure.alt) if written else None
-
-
-# -- A study, read from top to bottom: its experiments into result folders, then what their rows say.
-
-
 @dataclass(frozen=True)
 class StudyRun:
-    """What a run of a study did: rows computed, taken from another study, and there before."""
+    """The result of running a study: rows computed, reused from another study, and present before."""
 
     study: str
     computed: int
-    borrowed: int
+    reused: int
     kept: int
     seconds: float
     complete: bool
-    told: StudySummary
+    summary: StudySummary
 
 
-def run_study(study: Study, bench: StudyContext, *, shard: RunShard | None = None) -> StudyRun:
-    """Run what is missing of a study, and write what is known then."""
-    computed = borrowed = kept = 0
+def run_study(study: Study, context: StudyContext, *, shard: RunShard | None = None) -> StudyRun:
+    """Run the missing rows of a study, and summarize all rows that it has then."""
+    computed = reused = kept = 0
     seconds, complete = 0.0, True
-    for part in bench.parts(study):
-        folder = bench.results(study, part)
-        world = bench.world(bench.experiment(study, part))
-        world.check()
-        taken = reuse_rows(world, folder, bench.others(folder), shard)
-        found = evaluate(world, folder, shard=shard, report=_under(f"{study.name}/{part.name}", bench.report))
-        computed, borrowed = computed + found.computed, borrowed + taken
-        kept += max(0, found.kept - taken)
-        seconds, complete = seconds + found.seconds, complete and found.complete
-    return StudyRun(study.name, computed, borrowed, kept, seconds, complete, summarize_study(study, bench))
+    for part in context.parts(study):
+        folder = context.results_folder(study, part)
+        experiment = context.experiment_context(context.experiment(study, part))
+        experiment.check()
+        copied = reuse_rows(experiment, folder, context.other_results(folder), shard)
+        report = _with_prefix(f"{study.name}/{part.name}: ", context.report)
+        run = evaluate(experiment, folder, shard=shard, report=report)
+        computed, reused = computed + run.computed, reused + copied
+        kept += max(0, run.kept - copied)
+        seconds, complete = seconds + run.seconds, complete and run.complete
+    summary = summarize(study, context.settings.options(study), context.folder / study.name)
+    return StudyRun(study.name, computed, reused, kept, seconds, complete, summary)
 
 
-def summarize_study(study: Study, bench: StudyContext) -> StudySummary:
-    """Figures and findings of the rows there are."""
-    return summarize(study, bench.settings.options(study), bench.folder / study.name)
+def _with_prefix(prefix: str, report: ProgressReport) -> ProgressReport:
+    """Return a progress report whose stages have a prefix."""
+
+    def prefixed(stage: str, done: float, total: float | None = None, note: str = "") -> None:
+        report(prefix + stage, done, total, note)
+
+    return prefixed
+
+
+def summarize(study: Study, options: StudyOptions, folder: Path) -> StudySummary:
+    """Draw a study's figures and write its findings, from the rows in its folder; no model is loaded."""
+    parts = [path for path in sorted(folder.iterdir()) if is_results(path)]
+    findings: list[str] = []
+    figures: list[SummaryFigure] = []
+    if parts:
+        outcome = StudyOutcome(collect(parts), folder)
+        for figure in study.figures(options, outcome):
+            if isinstance(figure, SummaryFigure):
+                figures.append(figure)
+            elif written := draw_figure(figure, folder):
+                figures.append(SummaryFigure(written[0].name, figure.title, figure.alt))
+        findings = study.all_findings(options, outcome)
+    summary = StudySummary(study.name, study.title, study.question, study.paper, tuple(findings), tuple(figures))
+    summary.write(folder)
+    return summary
 
 
 @dataclass(frozen=True)
 class StudyCost:
-    """What an experiment of a study would take; rows that another one brings are not counted twice."""
+    """The estimated cost of one experiment; rows that another study will provide are not counted again."""
 
     study: str
     part: str
@@ -93,43 +92,30 @@ class StudyCost:
 
 @dataclass(frozen=True, eq=False)
 class StudyCosts:
-    """Counts studies one after the other: ``before`` are the plans of those whose rows will be there."""
+    """Estimates studies one after the other; ``plans`` are the manifests of those whose rows can be reused."""
 
-    bench: StudyContext
+    context: StudyContext
     shard: RunShard | None = None
-    before: list[dict[str, Any]] = field(default_factory=list)
+    plans: list[dict[str, Any]] = field(default_factory=list)
 
-    def of(self, study: Study) -> list[StudyCost]:
-        """Count the forward tokens of what is still to be computed, and time some prompts of each experiment."""
-        return [self._part(study, part) for part in self.bench.parts(study)]
+    def estimate(self, study: Study) -> list[StudyCost]:
+        """Count the forward tokens that are still to be computed, and time some prompts of each experiment."""
+        return [self._estimate_part(study, part) for part in self.context.parts(study)]
 
-    def _part(self, study: Study, part: StudyPart) -> StudyCost:
-        world = self.bench.world(self.bench.experiment(study, part))
-        plan, folder = manifest(world), self.bench.results(study, part)
-        done = _done(folder, plan)
-        for other in self.before:
+    def _estimate_part(self, study: Study, part: StudyPart) -> StudyCost:
+        experiment = self.context.experiment_context(self.context.experiment(study, part))
+        plan, folder = manifest(experiment), self.context.results_folder(study, part)
+        done: set[tuple[str, str]] = set()
+        if (folder / MANIFEST).is_file():
+            stored = ResultsFolder.open(folder)
+            check_same(stored.manifest, plan, folder)
+            done = stored.done()
+        for other in self.plans:
             for name in same_cells(plan, other):
                 # A smaller experiment has the first examples of a larger one.
-                brought = world.examples[task_of(name)][: other["cells"][name]["examples"]]
-                done |= {(name, example.id) for example in brought}
-        cost = estimate(Runner(world), done, self.shard)
-        self.before.append(plan)
+                reused = experiment.examples[task_of(name)][: other["cells"][name]["examples"]]
+                done |= {(name, example.id) for example in reused}
+        cost = estimate(Runner(experiment), done, self.shard)
+        self.plans.append(plan)
         examples, tokens = sum(cost.examples.values()), sum(cost.tokens.values())
         return StudyCost(study.name, part.name, examples, tokens, cost.seconds)
-
-
-def _done(folder: Path, plan: dict[str, Any]) -> set[tuple[str, str]]:
-    if not (folder / MANIFEST).is_file():
-        return set()
-    stored = ResultsFolder.open(folder)
-    check_same(stored.manifest, plan, folder)
-    return stored.done()
-
-
-def _under(name: str, report: ProgressReport) -> ProgressReport:
-    """A report whose stages are those of one experiment."""
-
-    def named(stage: str, done: float, total: float | None = None, note: str = "") -> None:
-        report(f"{name}: {stage}", done, total, note)
-
-    return named

@@ -1,4 +1,4 @@
-"""What a run asks for and pays: counted as answers come, and stopped before the limit is passed."""
+"""Count the tokens and the cost of a run, and stop it before the limit is exceeded."""
 
 from __future__ import annotations
 
@@ -10,87 +10,84 @@ from zicl.exceptions import BudgetError
 
 @dataclass(frozen=True)
 class TokenUsage:
-    """Requests answered, tokens sent and received, answers remembered, and the cost where prices are known."""
+    """Answered requests, tokens sent and received, answers from the cache, and the cost if prices are known."""
 
     requests: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    remembered: int = 0
+    cached: int = 0
     cost: float | None = None
 
     def __str__(self) -> str:
         cost = "" if self.cost is None else f", cost {self.cost:.4f}"
         return (
             f"{self.requests:,} requests, {self.tokens_in:,} tokens in, {self.tokens_out:,} out{cost}; "
-            f"{self.remembered:,} answers were remembered"
+            f"{self.cached:,} answers from the cache"
         )
 
 
 class UsageMeter:
-    """Counts, and refuses a request that could pass the limit.
+    """Count usage, and refuse a request that could exceed the limit.
 
-    A request's price is set aside before it is sent: with many under way at once the sum still stays below.
+    The price of a request is reserved before it is sent, so that the limit holds with many requests in flight.
     """
 
     def __init__(
         self, price_in: float | None = None, price_out: float | None = None, max_cost: float | None = None
     ) -> None:
         self._prices = None if price_in is None else (price_in / 1e6, (price_out or 0.0) / 1e6)
-        self._max, self._aside = max_cost, 0.0
-        self._spent = TokenUsage(cost=None if price_in is None else 0.0)
+        self._max_cost, self._reserved = max_cost, 0.0
+        self._usage = TokenUsage(cost=None if price_in is None else 0.0)
         self._lock = Lock()
 
     @property
-    def spent(self) -> TokenUsage:
-        """So far."""
-        return self._spent
+    def usage(self) -> TokenUsage:
+        """The usage so far."""
+        return self._usage
 
     def price(self, tokens_in: int, tokens_out: int) -> float:
-        """What so many tokens cost; 0 where prices are not known."""
+        """Return the price of these tokens; 0 if prices are not known."""
         return 0.0 if self._prices is None else tokens_in * self._prices[0] + tokens_out * self._prices[1]
 
-    def set_aside(self, tokens_in: int, tokens_out: int) -> float:
-        """Reserve a request's price, or refuse it."""
+    def reserve(self, tokens_in: int, tokens_out: int) -> float:
+        """Reserve the price of a request and return it, or refuse the request."""
         price = self.price(tokens_in, tokens_out)
         with self._lock:
-            so_far = (self._spent.cost or 0.0) + self._aside
-            if self._max is not None and so_far + price > self._max:
+            spent = self._usage.cost or 0.0
+            if self._max_cost is not None and spent + self._reserved + price > self._max_cost:
                 raise BudgetError(
-                    f"the next request could pass the limit of {self._max:g}: {self._spent.cost or 0.0:.4f} is spent",
-                    hint="every answer so far is kept: the same command goes on, and may spend as much again",
+                    f"the next request could exceed the limit of {self._max_cost:g}: {spent:.4f} is spent",
+                    hint="run the same command again to continue: all answers are kept, and it may spend as much again",
                 )
-            self._aside += price
+            self._reserved += price
         return price
 
-    def answered(self, aside: float, tokens_in: int, tokens_out: int) -> None:
-        """An answer came and said what it used."""
+    def answered(self, reserved: float, tokens_in: int, tokens_out: int) -> None:
+        """Count an answer and the usage that it reports."""
         with self._lock:
-            self._aside -= aside
-            self._add(tokens_in, tokens_out, self.price(tokens_in, tokens_out))
+            self._reserved -= reserved
+            old = self._usage
+            self._usage = replace(
+                old,
+                requests=old.requests + 1,
+                tokens_in=old.tokens_in + tokens_in,
+                tokens_out=old.tokens_out + tokens_out,
+                cost=None if old.cost is None else old.cost + self.price(tokens_in, tokens_out),
+            )
 
-    def refused(self, aside: float) -> None:
-        """The server refused: nothing was used."""
+    def refused(self, reserved: float) -> None:
+        """Release the reservation of a request that the server refused: it costs nothing."""
         with self._lock:
-            self._aside -= aside
+            self._reserved -= reserved
 
-    def lost(self, aside: float) -> None:
-        """No answer came. It may have been computed and billed, so its price counts as spent."""
+    def lost(self, reserved: float) -> None:
+        """Count a request without an answer as paid: it may have been computed and billed."""
         with self._lock:
-            self._aside -= aside
-            if self._spent.cost is not None:
-                self._spent = replace(self._spent, cost=self._spent.cost + aside)
+            self._reserved -= reserved
+            if self._usage.cost is not None:
+                self._usage = replace(self._usage, cost=self._usage.cost + reserved)
 
-    def remembered(self, count: int) -> None:
-        """Answers came from an earlier run."""
+    def from_cache(self, count: int) -> None:
+        """Count answers of an earlier run."""
         with self._lock:
-            self._spent = replace(self._spent, remembered=self._spent.remembered + count)
-
-    def _add(self, tokens_in: int, tokens_out: int, cost: float) -> None:
-        old = self._spent
-        self._spent = replace(
-            old,
-            requests=old.requests + 1,
-            tokens_in=old.tokens_in + tokens_in,
-            tokens_out=old.tokens_out + tokens_out,
-            cost=None if old.cost is None else old.cost + cost,
-        )
+            self._usage = replace(self._usage, cached=self._usage.cached + count)

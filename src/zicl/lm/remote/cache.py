@@ -1,7 +1,7 @@
-"""Answers on disk, found by what was asked: a run that goes on asks nothing twice.
+"""Answers of servers on disk, found by the hash of the request: a run that is resumed asks nothing twice.
 
-One SQLite file, because several processes may write and a power cut must not tear it. It holds hashes and numbers,
-no text.
+One SQLite file, because several processes may write and a power cut must not corrupt it. It holds hashes and numbers,
+and no text.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from zicl._util.files import storage_errors
 from zicl.exceptions import StorageError
 from zicl.lm.remote.requests import ScoreRequest, TokenLogprobs
 
-# How far the probe's numbers may lie from those of an earlier run of the same model: servers are not exact.
-_SAME = 0.01
-# SQLite takes a limited number of values in one statement.
-_AT_ONCE = 500
+# The answer to the probe may differ by this much between runs of the same model: servers are not exact.
+_TOLERANCE = 0.01
+# SQLite limits the number of values in a statement.
+_MAX_VALUES = 500
 _TABLES = """
 create table if not exists answers (key blob primary key, numbers text not null) without rowid;
 create table if not exists models (id integer primary key, who text not null, probe text not null);
@@ -30,55 +30,55 @@ create table if not exists models (id integer primary key, who text not null, pr
 
 
 class ScoreCache:
-    """The answers of one server and model."""
+    """The cached answers of one model; ``model_key`` names server, model, tokenizer and backend."""
 
-    def __init__(self, path: Path, who: str, probe: Sequence[float]) -> None:
+    def __init__(self, path: Path, model_key: str, probe: Sequence[float]) -> None:
         self._path, self._lock = path, Lock()
         with storage_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         with self._errors():
-            # Autocommit: an answer is there for good as soon as it came.
+            # Autocommit: an answer is stored as soon as it arrives.
             self._file = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
             self._file.execute("pragma journal_mode=wal")
             self._file.execute("pragma synchronous=normal")
             self._file.executescript(_TABLES)
-            self._space = f"{who}|{self._generation(who, probe)}"
+            self._space = f"{model_key}|{self._generation(model_key, probe)}"
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def find(self, questions: Iterable[ScoreRequest]) -> dict[ScoreRequest, TokenLogprobs]:
-        """What is known already."""
-        known: dict[ScoreRequest, TokenLogprobs] = {}
+    def find(self, requests: Iterable[ScoreRequest]) -> dict[ScoreRequest, TokenLogprobs]:
+        """Return the answers that are cached."""
+        answers: dict[ScoreRequest, TokenLogprobs] = {}
         with self._lock, self._errors():
-            keys_of_all = {self._key(question): question for question in questions}
-            for start in range(0, len(keys_of_all), _AT_ONCE):
-                keys = dict(islice(keys_of_all.items(), start, start + _AT_ONCE))
-                marks = ",".join("?" * len(keys))
-                rows = self._file.execute(f"select key, numbers from answers where key in ({marks})", list(keys))
-                known |= {keys[key]: tuple(json.loads(numbers)) for key, numbers in rows}
-        return known
+            by_key = {self._key(request): request for request in requests}
+            for start in range(0, len(by_key), _MAX_VALUES):
+                chunk = dict(islice(by_key.items(), start, start + _MAX_VALUES))
+                marks = ",".join("?" * len(chunk))
+                rows = self._file.execute(f"select key, numbers from answers where key in ({marks})", list(chunk))
+                answers |= {chunk[key]: tuple(json.loads(numbers)) for key, numbers in rows}
+        return answers
 
-    def keep(self, question: ScoreRequest, numbers: TokenLogprobs) -> None:
-        """Write an answer down."""
+    def store(self, request: ScoreRequest, logprobs: TokenLogprobs) -> None:
+        """Store an answer."""
         with self._lock, self._errors():
-            row = (self._key(question), json.dumps(numbers))
+            row = (self._key(request), json.dumps(logprobs))
             self._file.execute("insert or replace into answers values (?, ?)", row)
 
-    def _key(self, question: ScoreRequest) -> bytes:
-        parts = [(part.text, part.tokens) for part in (question.given, question.wanted)]
-        return hashlib.sha256(json.dumps([self._space, parts, question.following]).encode()).digest()
+    def _key(self, request: ScoreRequest) -> bytes:
+        parts = [(part.text, part.tokens) for part in (request.given, request.targets)]
+        return hashlib.sha256(json.dumps([self._space, parts, request.next_token]).encode()).digest()
 
-    def _generation(self, who: str, probe: Sequence[float]) -> int:
-        """A number for the model behind a name: one that scores the probe otherwise is another model."""
-        rows = self._file.execute("select id, probe from models where who = ?", (who,)).fetchall()
+    def _generation(self, model_key: str, probe: Sequence[float]) -> int:
+        """Return a number for the model of this name: one that scores the probe differently is another model."""
+        rows = self._file.execute("select id, probe from models where who = ?", (model_key,)).fetchall()
         for number, stored in rows:
             old = json.loads(stored)
-            if len(old) == len(probe) and all(abs(a - b) < _SAME for a, b in zip(old, probe, strict=True)):
+            if len(old) == len(probe) and all(abs(a - b) < _TOLERANCE for a, b in zip(old, probe, strict=True)):
                 return int(number)
-        done = self._file.execute("insert into models (who, probe) values (?, ?)", (who, json.dumps(list(probe))))
-        return int(done.lastrowid or 0)
+        row = (model_key, json.dumps(list(probe)))
+        return int(self._file.execute("insert into models (who, probe) values (?, ?)", row).lastrowid or 0)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -86,6 +86,6 @@ class ScoreCache:
             yield
         except sqlite3.Error as error:
             raise StorageError(
-                f"the remembered answers in {self._path} cannot be used: {error}",
-                hint="free some space, or remove that file: what it holds is asked for again",
+                f"the cached answers in {self._path} cannot be used: {error}",
+                hint="free some space, or remove that file: its answers are then requested again",
             ) from error

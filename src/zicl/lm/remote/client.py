@@ -1,36 +1,221 @@
-"""When a request that failed is sent again."""
+"""Send JSON over HTTP to one server: with time limits, retries, and the usage counted."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from zicl._util.random import rng
 from zicl.exceptions import ConfigError, ModelError, ServerError
 from zicl.lm.remote.budget import UsageMeter
 from zicl.lm.remote.settings import FALLBACK, VARIABLE, ApiKey, RemoteSettings, ServerAddress
 
 if TYPE_CHECKING:
     from httpx import Client as HTTPClient
+    from tenacity import RetryCallState
 
-_FIRST, _LONGEST = 0.5, 60.0
-# A server that asks for a longer pause than this is not waited for.
-PATIENCE = 600.0
-# Overload. Any other refusal would be repeated as it is, and so would two of a server's own faults: what it does not
-# know how to do.
+# Seconds before the second attempt, doubled for each further one, up to a limit.
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 60.0
+# A server that asks for a longer pause than this is given up.
+_MAX_RETRY_AFTER = 600.0
+# Overload. Other refusals would be the same again, and so would these two server errors: not implemented, HTTP version.
 _BUSY, _UNABLE = frozenset({408, 409, 425, 429}), frozenset({501, 505})
+# The answer for one prompt has a few hundred kilobytes at most.
+_MAX_BYTES = 256 << 20
+_CONNECT_SECONDS = 10.0
+# Characters of a server's error message that are shown.
+_MAX_MESSAGE = 300
+_NEVER = threading.Event()
+
+
+class _TransientError(Exception):
+    """A failed attempt that may succeed later; ``retry_after`` are the seconds that the server asks to wait."""
+
+    def __init__(self, message: str, *, status: int | None = None, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.status, self.retry_after = status, retry_after
+
+
+class Client:
+    """The connection to one server, for use from any number of threads."""
+
+    def __init__(
+        self,
+        address: ServerAddress,
+        settings: RemoteSettings,
+        key: ApiKey,
+        *,
+        sleep: Callable[[float], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        httpx = _httpx()
+        self.address, self.settings = address, settings
+        self.meter = UsageMeter(settings.price_in, settings.price_out, settings.max_cost)
+        self._key, self._sleep, self._clock = key, sleep, clock
+        self._attempts, self._local = settings.attempts, threading.local()
+        self._http: HTTPClient = httpx.Client(
+            headers={**key.headers(), "User-Agent": "zicl"},
+            timeout=httpx.Timeout(settings.timeout, connect=min(_CONNECT_SECONDS, settings.timeout), pool=None),
+            limits=httpx.Limits(max_connections=settings.requests, max_keepalive_connections=settings.requests),
+            # A proxy would take requests to this machine out of it.
+            trust_env=not address.loopback,
+            # Loading the certificates takes time, so only where they are checked.
+            verify=address.encrypted,
+            # A redirect would take texts and key to an address that the user did not allow.
+            follow_redirects=False,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    @contextmanager
+    def fewer_attempts(self, attempts: int = 3) -> Iterator[None]:
+        """Within the block, give up earlier: some servers answer "internal error" to what they do not support."""
+        self._attempts = min(attempts, self.settings.attempts)
+        try:
+            yield
+        finally:
+            self._attempts = self.settings.attempts
+
+    @contextmanager
+    def until(self, stop: threading.Event) -> Iterator[None]:
+        """Within the block, this thread starts no further attempt once ``stop`` is set."""
+        self._local.stop = stop
+        try:
+            yield
+        finally:
+            self._local.stop = _NEVER
+
+    def get(self, url: str) -> Any:
+        """Fetch JSON."""
+        return self._request("GET", url, b"", 0)
+
+    def post(self, url: str, body: Mapping[str, Any], *, tokens: int = 0) -> Any:
+        """Send JSON and return the answer; ``tokens`` of the prompt are paid for."""
+        return self._request("POST", url, json.dumps(body).encode(), tokens)
+
+    def _request(self, method: str, url: str, content: bytes, tokens: int) -> Any:
+        from tenacity import Retrying, retry_if_exception_type, sleep_using_event, stop_after_attempt
+
+        attempts, stop = self._attempts, getattr(self._local, "stop", _NEVER)
+        retrying = Retrying(
+            retry=retry_if_exception_type(_TransientError),
+            stop=stop_after_attempt(attempts),
+            wait=_wait,
+            sleep=self._sleep or sleep_using_event(stop),
+            reraise=True,
+        )
+        try:
+            return retrying(self._attempt, method, url, content, tokens, stop)
+        except _TransientError as error:
+            raise ServerError(
+                f"{self.address.host} did not answer in {attempts} attempts; the last error: {error}",
+                hint="see the log of the server; all answers so far are kept and not requested again",
+                status=error.status,
+                reached=error.status is not None,
+            ) from None
+
+    def _attempt(self, method: str, url: str, content: bytes, tokens: int, stop: threading.Event) -> Any:
+        """Send the request once and return the answer."""
+        httpx = _httpx()
+        if stop.is_set():
+            raise ServerError(f"requests to {self.address.host} were stopped", reached=False)
+        reserved = self.meter.reserve(tokens, 1) if tokens else 0.0
+        try:
+            status, headers, raw = self._exchange(method, url, content)
+        except httpx.ConnectError as error:
+            self.meter.refused(reserved)
+            raise _TransientError(f"no connection ({self._visible(str(error))})") from None
+        except httpx.TimeoutException:
+            self.meter.lost(reserved)
+            raise _TransientError(f"no answer within {self.settings.timeout:g} seconds") from None
+        except httpx.RequestError as error:
+            self.meter.lost(reserved)
+            reason = self._visible(str(error)) or type(error).__name__
+            raise _TransientError(f"the connection broke ({reason})") from None
+        except httpx.InvalidURL as error:
+            self.meter.refused(reserved)
+            raise ConfigError(
+                f"{self.address.base} is not an address ({error})", hint="write http://HOST:PORT/v1#MODEL"
+            ) from error
+        if status != 200:
+            self.meter.refused(reserved)
+            raise self._refusal(status, headers, raw, url)
+        try:
+            answer = json.loads(raw)
+        except ValueError:
+            self.meter.lost(reserved)
+            raise _TransientError("the answer is not JSON") from None
+        if tokens:
+            self.meter.answered(reserved, *_usage(answer, tokens))
+        return answer
+
+    def _exchange(self, method: str, url: str, content: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Send the request and read the answer. The library limits the time of each read, this the time of all."""
+        httpx = _httpx()
+        deadline, parts, size = self._clock() + self.settings.timeout, [], 0
+        headers = {"Content-Type": "application/json"} if content else {}
+        with self._http.stream(method, url, content=content or None, headers=headers) as response:
+            for part in response.iter_bytes():
+                parts.append(part)
+                size += len(part)
+                if self._clock() > deadline:
+                    raise httpx.ReadTimeout("the answer takes too long")
+                if size > _MAX_BYTES:
+                    raise ServerError(
+                        f"{self.address.host} sent more than {_MAX_BYTES >> 20} MiB in one answer",
+                        hint="check the address: this is not the answer of an inference server",
+                    )
+        return response.status_code, response.headers, b"".join(parts)
+
+    def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes, url: str) -> Exception:
+        """Return the error for an answer with this status."""
+        reason, host = self._visible(_error_message(raw)), self.address.host
+        message = f"{status}: {reason}" if reason else str(status)
+        quota_used_up = status == 429 and "insufficient_quota" in reason
+        if is_transient(status) and not quota_used_up:
+            seconds = retry_after(headers.get("retry-after")) or 0.0
+            if seconds <= _MAX_RETRY_AFTER:
+                return _TransientError(message, status=status, retry_after=seconds)
+            return ServerError(
+                f"{host} asks for a pause of {seconds:.0f} seconds: {message}",
+                hint="try again after that; all answers so far are kept",
+                status=status,
+            )
+        if status in (401, 403):
+            return ServerError(
+                f"{host} refuses: a key {'was not accepted' if self._key else 'is needed'} ({message})",
+                hint=f"set {VARIABLE} in the environment ({FALLBACK} is read too, for https and loopback addresses)",
+                status=status,
+            )
+        if 300 <= status < 400:
+            return ServerError(
+                f"{host} redirects to another address ({status})",
+                hint="give that address; redirects are not followed, because they would take your texts along",
+                status=status,
+            )
+        too_long = "context" in reason or "too long" in reason
+        return ServerError(
+            f"{host} refuses {url.removeprefix(self.address.root)} ({message})",
+            hint="say how many tokens a prompt may have: --server context=TOKENS"
+            if too_long
+            else "check the address, the name of the model and the options of the server",
+            status=status,
+        )
+
+    def _visible(self, text: str) -> str:
+        """Return the beginning of a foreign message without the key; hidden first, so that no part of it is left."""
+        return _first_line(self._key.hide(text))[:_MAX_MESSAGE]
 
 
 def is_transient(status: int) -> bool:
-    """Whether a request with this answer may succeed later.
+    """Return whether a request with this answer may succeed later.
 
     >>> [status for status in (400, 429, 501, 503, 524) if is_transient(status)]
     [429, 503, 524]
@@ -38,21 +223,8 @@ def is_transient(status: int) -> bool:
     return status in _BUSY or (500 <= status < 600 and status not in _UNABLE)
 
 
-def retry_delay(attempt: int, jitter: float, asked: float | None = None) -> float:
-    """Seconds to wait after failed attempt number ``attempt`` (from 0); ``jitter`` is drawn from [0, 1).
-
-    It doubles each time and is spread over its upper half, so that clients do not come back all at once. What the
-    server ``asked`` for is the least.
-
-    >>> retry_delay(0, 0.0), retry_delay(3, 0.5), retry_delay(20, 0.0), retry_delay(0, 0.5, asked=7)
-    (0.25, 3.0, 30.0, 7.375)
-    """
-    spread = min(_LONGEST, _FIRST * 2.0 ** min(attempt, 30)) * (0.5 + jitter / 2)
-    return spread if asked is None else asked + spread
-
-
 def retry_after(value: str | None, now: datetime | None = None) -> float | None:
-    """The seconds in a Retry-After header, which holds a number or a date; None if there is none to read.
+    """Return the seconds in a Retry-After header, which is a number or a date; None if it cannot be read.
 
     >>> retry_after("3"), retry_after("soon")
     (3.0, None)
@@ -64,210 +236,37 @@ def retry_after(value: str | None, now: datetime | None = None) -> float | None:
     except ValueError:
         pass
     try:
-        when = parsedate_to_datetime(value)
+        date = parsedate_to_datetime(value)
     except ValueError:
         return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
 
 
-# -- Requests that come back: JSON over HTTP with time limits, retries and a meter.
+def _wait(state: RetryCallState) -> float:
+    """Return the seconds before the next attempt: what the server asks for, and an exponential wait with jitter.
 
+    Half of the exponential wait is random, so that clients do not return all at once.
+    """
+    from tenacity import wait_exponential, wait_random_exponential
 
-# An answer about one prompt is a few hundred kilobytes at most.
-_LARGEST = 256 << 20
-_CONNECT = 10.0
-_SHOWN = 300
-_NEVER = threading.Event()
-
-
-@dataclass(frozen=True)
-class _Fault:
-    """What went wrong in one attempt, and how long the server asked to be left alone."""
-
-    message: str
-    asked: float | None = None
-    status: int | None = None
-
-
-class Client:
-    """Speaks with one server, from any number of threads."""
-
-    def __init__(
-        self,
-        address: ServerAddress,
-        settings: RemoteSettings,
-        secret: ApiKey,
-        *,
-        sleep: Callable[[float], object] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        httpx = _httpx()
-        self.address, self.settings = address, settings
-        self.meter = UsageMeter(settings.price_in, settings.price_out, settings.max_cost)
-        self._secret, self._sleep, self._clock = secret, sleep, clock
-        self._attempts, self._local = settings.attempts, threading.local()
-        self._http: HTTPClient = httpx.Client(
-            headers={**secret.headers(), "User-Agent": "zicl"},
-            timeout=httpx.Timeout(settings.timeout, connect=min(_CONNECT, settings.timeout), pool=None),
-            limits=httpx.Limits(max_connections=settings.requests, max_keepalive_connections=settings.requests),
-            # A proxy would carry what is said on this machine out of it. Redirects are not followed: they would
-            # carry text and key to an address nobody agreed to.
-            trust_env=not address.loopback,
-            # Certificates are read only where they are looked at, which takes a while.
-            verify=address.encrypted,
-            follow_redirects=False,
-        )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
-
-    @contextmanager
-    def hurried(self, attempts: int = 3) -> Iterator[None]:
-        """Within the block fewer attempts are made: some servers say "internal error" where they mean "never"."""
-        self._attempts = min(attempts, self.settings.attempts)
-        try:
-            yield
-        finally:
-            self._attempts = self.settings.attempts
-
-    @contextmanager
-    def until(self, stop: threading.Event) -> Iterator[None]:
-        """Within the block this thread begins no further attempt once ``stop`` is set."""
-        self._local.stop = stop
-        try:
-            yield
-        finally:
-            self._local.stop = _NEVER
-
-    def get(self, url: str) -> Any:
-        """Fetch JSON."""
-        return self._asked("GET", url, None, 0)
-
-    def post(self, url: str, body: Mapping[str, Any], *, tokens: int = 0) -> Any:
-        """Send JSON and read the answer; ``tokens`` of prompt are paid for."""
-        return self._asked("POST", url, body, tokens)
-
-    def _asked(self, method: str, url: str, body: Mapping[str, Any] | None, tokens: int) -> Any:
-        content, attempts = b"" if body is None else json.dumps(body).encode(), self._attempts
-        stop: threading.Event = getattr(self._local, "stop", _NEVER)
-        for attempt in range(attempts):
-            if stop.is_set():
-                raise ServerError(f"{self.address.host} is not asked any more", reached=False)
-            answer = self._once(method, url, content, tokens)
-            if not isinstance(answer, _Fault):
-                return answer
-            if (answer.asked or 0.0) > PATIENCE:
-                raise ServerError(
-                    f"{self.address.host} asks to be left alone for {answer.asked:.0f} seconds: {answer.message}",
-                    hint="try again then; what was answered so far is kept",
-                    status=answer.status,
-                )
-            if attempt + 1 < attempts:
-                draw = rng(0, "retry", hashlib.sha256(content).hexdigest(), attempt)
-                (self._sleep or stop.wait)(retry_delay(attempt, float(draw.random()), answer.asked))
-        raise ServerError(
-            f"{self.address.host} did not answer in {attempts} attempts; at last: {answer.message}",
-            hint="see the server's own log; what was answered so far is kept, and asked for only once",
-            status=answer.status,
-            reached=answer.status is not None,
-        )
-
-    def _once(self, method: str, url: str, content: bytes, tokens: int) -> Any:
-        """One attempt: the answer, or a fault that may pass. What will not pass is raised."""
-        httpx = _httpx()
-        aside = self.meter.set_aside(tokens, 1) if tokens else 0.0
-        try:
-            status, headers, raw = self._exchange(method, url, content)
-        except httpx.ConnectError as error:
-            self.meter.refused(aside)
-            return _Fault(f"no connection ({self._shown(str(error))})")
-        except httpx.TimeoutException:
-            self.meter.lost(aside)
-            return _Fault(f"no answer within {self.settings.timeout:g} seconds")
-        except httpx.RequestError as error:
-            self.meter.lost(aside)
-            return _Fault(f"the connection broke ({self._shown(str(error)) or type(error).__name__})")
-        except httpx.InvalidURL as error:
-            self.meter.refused(aside)
-            raise ConfigError(
-                f"{self.address.base} is not an address ({error})", hint="write http://HOST:PORT/v1#MODEL"
-            ) from error
-        if status != 200:
-            self.meter.refused(aside)
-            return self._refusal(status, headers, raw, url)
-        try:
-            answer = json.loads(raw)
-        except ValueError:
-            self.meter.lost(aside)
-            return _Fault("what came is not JSON")
-        if tokens:
-            self.meter.answered(aside, *_usage(answer, tokens))
-        return answer
-
-    def _exchange(self, method: str, url: str, content: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        """Send and read to the end. The library's limit is for each read; this one is for the whole."""
-        httpx = _httpx()
-        end, parts, size = self._clock() + self.settings.timeout, [], 0
-        headers = {"Content-Type": "application/json"} if content else {}
-        with self._http.stream(method, url, content=content or None, headers=headers) as response:
-            for part in response.iter_bytes():
-                parts.append(part)
-                size += len(part)
-                if self._clock() > end:
-                    raise httpx.ReadTimeout("the answer takes too long")
-                if size > _LARGEST:
-                    raise ServerError(
-                        f"{self.address.host} sent more than {_LARGEST >> 20} MiB in one answer",
-                        hint="this is not an inference server's answer: check the address",
-                    )
-        return response.status_code, response.headers, b"".join(parts)
-
-    def _shown(self, text: str) -> str:
-        """The beginning of what somebody else wrote, without the key: hidden first, so that cutting leaves no piece."""
-        return _first_line(self._secret.hide(text))[:_SHOWN]
-
-    def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes, url: str) -> _Fault:
-        said = self._shown(_server_message(raw))
-        message = f"{status}: {said}" if said else str(status)
-        used_up = status == 429 and "insufficient_quota" in said
-        if is_transient(status) and not used_up:
-            return _Fault(message, retry_after(headers.get("retry-after")), status)
-        if status in (401, 403):
-            state = "was not accepted" if self._secret else "is needed"
-            raise ServerError(
-                f"{self.address.host} refuses: a key {state} ({message})",
-                hint=f"set {VARIABLE} in the environment ({FALLBACK} is read too, for https and loopback addresses)",
-                status=status,
-            )
-        if 300 <= status < 400:
-            raise ServerError(
-                f"{self.address.host} points elsewhere ({status})",
-                hint="give the address it points to; redirects are not followed, for they would carry text along",
-                status=status,
-            )
-        too_long = "context" in said or "too long" in said
-        raise ServerError(
-            f"{self.address.host} refuses {url.removeprefix(self.address.root)} ({message})",
-            hint="say how many tokens a prompt may have: --context"
-            if too_long
-            else "check the address, the model's name and the server's options",
-            status=status,
-        )
+    half = {"multiplier": _FIRST_WAIT / 2, "max": _LONGEST_WAIT / 2}
+    error = state.outcome.exception() if state.outcome else None
+    pause = error.retry_after if isinstance(error, _TransientError) else 0.0
+    return pause + wait_exponential(**half)(state) + wait_random_exponential(**half)(state)
 
 
 def _httpx() -> Any:
     try:
         import httpx
     except ImportError as error:
-        raise ModelError("remote models need an extra", hint='pip install "zicl[remote]"') from error
+        raise ModelError("models on servers need an extra", hint='pip install "zicl[remote]"') from error
     return httpx
 
 
 def _usage(answer: Any, tokens: int) -> tuple[int, int]:
-    """The tokens a server says it used, else those that were sent and the one that was asked for."""
+    """Return the tokens that a server reports as used, or else those that were sent and the one requested."""
     if not isinstance(answer, dict):
         return tokens, 1
     usage = answer.get("usage") or answer.get("meta_info")
@@ -277,20 +276,19 @@ def _usage(answer: Any, tokens: int) -> tuple[int, int]:
     return sent if isinstance(sent, int) else tokens, received if isinstance(received, int) else 1
 
 
-def _server_message(raw: bytes) -> str:
-    """What an error answer says: servers put it in one of a few places."""
+def _error_message(raw: bytes) -> str:
+    """Return the message of an error answer: servers put it in one of a few places."""
     text = raw[:10_000].decode("utf-8", "replace")
     try:
-        answer = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return _first_line(text)
-    found = answer
-    while isinstance(found, dict):
-        code = str(found.get("code") or "")
-        found = next((found[key] for key in ("error", "message", "detail", "msg") if found.get(key)), code)
-        if isinstance(found, str) and code and code not in found:
-            found = f"{found} [{code}]"
-    return _first_line(found if isinstance(found, str) else json.dumps(found))
+    while isinstance(value, dict):
+        code = str(value.get("code") or "")
+        value = next((value[key] for key in ("error", "message", "detail", "msg") if value.get(key)), code)
+        if isinstance(value, str) and code and code not in value:
+            value = f"{value} [{code}]"
+    return _first_line(value if isinstance(value, str) else json.dumps(value))
 
 
 def _first_line(text: str) -> str:

@@ -1,12 +1,12 @@
-"""What is asked in one request, and how a prompt becomes such questions.
+"""Turn a prompt into requests for log-likelihoods, and their answers into the scores of its branches.
 
-by branch     one question a label: the log-likelihood of every scored token behind all that stands before it
-along a trie  one question for every place where labels can go on: the log-likelihood of each next token there
+by branch     one request per branch: the log-likelihood of every scored token, given everything before it
+along a trie  one request per node of the labels' trie: the log-likelihood of each next token there
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,82 +15,79 @@ from zicl.exceptions import PromptError
 from zicl.prompt.builder import BranchScores, Prompt
 from zicl.prompt.tokens import Segment
 
-# Next tokens asked for at once: as many as servers allow without being told otherwise.
-_AT_ONCE = 20
-
-
-@dataclass(frozen=True)
-class ScoreRequest:
-    """The log-likelihoods of the tokens ``wanted`` behind ``given``: in a row, or ``following`` it each by itself."""
-
-    given: Segment
-    wanted: Segment
-    following: bool = False
-
-    def __len__(self) -> int:
-        return len(self.given) + len(self.wanted)
-
+# Next tokens per request: the default limit of servers.
+_MAX_NEXT_TOKENS = 20
 
 TokenLogprobs = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class RequestPlan:
-    """A prompt's questions, and for every scored token of every branch which number of which answer is its own."""
+class ScoreRequest:
+    """A request for the log-likelihoods of the ``targets`` after ``given``.
 
-    questions: tuple[ScoreRequest, ...]
+    The targets are a sequence, or with ``next_token`` alternatives for the one next token.
+    """
+
+    given: Segment
+    targets: Segment
+    next_token: bool = False
+
+    @property
+    def sent(self) -> int:
+        """The number of prompt tokens that are sent."""
+        return len(self.given) + (0 if self.next_token else len(self.targets))
+
+
+@dataclass(frozen=True)
+class RequestPlan:
+    """The requests of a prompt; for every scored token of every branch, the request and the index in its answer."""
+
+    requests: tuple[ScoreRequest, ...]
     places: tuple[tuple[tuple[int, int], ...], ...]
 
-    def rows(self, answers: Mapping[ScoreRequest, TokenLogprobs]) -> BranchScores:
-        """The scores of the branches."""
-        found = [answers[question] for question in self.questions]
-        return tuple(np.array([found[q][n] for q, n in row], dtype=np.float32) for row in self.places)
+    def branch_scores(self, answers: Mapping[ScoreRequest, TokenLogprobs]) -> BranchScores:
+        """Return the scores of the branches."""
+        logprobs = [answers[request] for request in self.requests]
+        return tuple(np.array([logprobs[r][n] for r, n in row], dtype=np.float32) for row in self.places)
 
 
 def is_direct(prompt: Prompt) -> bool:
-    """Whether the labels stand behind one text, so that they share all but their own tokens."""
+    """Return whether all labels follow the same text, so that branches differ in the scored tokens alone."""
     labels = len(prompt.branches) // (prompt.probes + 1)
     return len({branch.given.tokens for branch in prompt.branches[:labels]}) == 1
 
 
-def by_branch(prompt: Prompt) -> RequestPlan:
-    """One question a branch."""
+def plan_by_branch(prompt: Prompt) -> RequestPlan:
+    """Plan one request per branch."""
     front = prompt.prefix + prompt.stem
-    questions = [ScoreRequest(front + branch.given, branch.scored) for branch in prompt.branches]
-    if not all(question.given.tokens and question.wanted.tokens for question in questions):
+    requests = [ScoreRequest(front + branch.given, branch.scored) for branch in prompt.branches]
+    if not all(request.given.tokens and request.targets.tokens for request in requests):
         raise PromptError(
-            "a branch has nothing to score, or nothing stands before its first scored token",
+            "a branch has nothing to score, or no token before its first scored one",
             hint="give the model a demonstration, a given part or a beginning-of-sequence token",
         )
-    places = tuple(tuple((q, n) for n in range(len(question.wanted))) for q, question in enumerate(questions))
-    return RequestPlan(tuple(questions), places)
+    places = tuple(tuple((r, n) for n in range(len(request.targets))) for r, request in enumerate(requests))
+    return RequestPlan(tuple(requests), places)
 
 
-def along_trie(prompt: Prompt) -> RequestPlan:
-    """One question for every node of the labels' trie; a node with very many next tokens gets several."""
+def plan_along_trie(prompt: Prompt) -> RequestPlan:
+    """Plan one request per node of the labels' trie; a node with very many next tokens gets several."""
     nodes: dict[tuple[int, ...], list[int]] = {}
     paths = []
-    for question in by_branch(prompt).questions:
-        before, path = question.given.tokens, []
-        for token in question.wanted.tokens:
-            following = nodes.setdefault(before, [])
-            if token not in following:
-                following.append(token)
+    for request in plan_by_branch(prompt).requests:
+        before, path = request.given.tokens, []
+        for token in request.targets.tokens:
+            next_tokens = nodes.setdefault(before, [])
+            if token not in next_tokens:
+                next_tokens.append(token)
             path.append((before, token))
             before = (*before, token)
         paths.append(path)
-    questions, at = _node_questions(nodes)
-    return RequestPlan(tuple(questions), tuple(tuple(at[step] for step in path) for path in paths))
-
-
-def _node_questions(
-    nodes: Mapping[tuple[int, ...], Sequence[int]],
-) -> tuple[list[ScoreRequest], dict[tuple[tuple[int, ...], int], tuple[int, int]]]:
-    questions: list[ScoreRequest] = []
-    at: dict[tuple[tuple[int, ...], int], tuple[int, int]] = {}
-    for before, following in nodes.items():
-        for start in range(0, len(following), _AT_ONCE):
-            some = following[start : start + _AT_ONCE]
-            at |= {(before, token): (len(questions), n) for n, token in enumerate(some)}
-            questions.append(ScoreRequest(Segment("", before), Segment("", tuple(some)), following=True))
-    return questions, at
+    requests: list[ScoreRequest] = []
+    place: dict[tuple[tuple[int, ...], int], tuple[int, int]] = {}
+    for before, next_tokens in nodes.items():
+        for start in range(0, len(next_tokens), _MAX_NEXT_TOKENS):
+            chunk = next_tokens[start : start + _MAX_NEXT_TOKENS]
+            place |= {(before, token): (len(requests), n) for n, token in enumerate(chunk)}
+            requests.append(ScoreRequest(Segment("", before), Segment("", tuple(chunk)), next_token=True))
+    return RequestPlan(tuple(requests), tuple(tuple(place[step] for step in path) for path in paths))

@@ -1,4 +1,4 @@
-"""How a remote model is asked."""
+"""The settings of a model on a server: limits and prices, its address, and its key."""
 
 from __future__ import annotations
 
@@ -18,82 +18,79 @@ from zicl.exceptions import ConfigError
 
 
 class RemoteSettings(BaseModel):
-    """What may be sent, how fast, for how much; none of it changes a score.
-
-    ``tokenizer`` names the one prompts are written with (a catalog name, ``hf:ID``, a folder or ``gguf:FILE``); without
-    it the server's own is asked. Prices are for a million tokens, in any currency, as is ``max_cost``, for one run.
-    Without ``recall`` answers of earlier runs are not used, and these are not kept.
-    """
+    """What may be sent to a server, how fast and for how much; no setting changes a score."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     # Corpus sentences and texts may be sent to a server that is not on this machine.
     allow_text: bool = False
+    # The tokenizer of the model: a catalog name, hf:ID, a folder or gguf:FILE. None: use the server's.
     tokenizer: str | None = None
-    # Tokens of the longest prompt, for servers that do not tell.
+    # Tokens of the longest prompt, for servers that do not report it.
     context: int | None = Field(None, ge=8)
+    # Requests in flight at once.
     requests: int = Field(8, ge=1, le=512)
+    # Seconds for one attempt, and the number of attempts for one request.
     timeout: float = Field(300.0, gt=0)
     attempts: int = Field(6, ge=1)
+    # Prices per million tokens, in any currency, and the limit of one run in the same currency.
     price_in: float | None = Field(None, ge=0)
     price_out: float | None = Field(None, ge=0)
     max_cost: float | None = Field(None, gt=0)
+    # Use cached answers of earlier runs, and cache the new ones.
     recall: bool = True
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.max_cost is not None and self.price_in is None:
-            raise ValueError("max_cost needs price_in, the price of a million tokens of prompt")
+            raise ValueError("max_cost needs price_in, the price of a million prompt tokens")
         return self
 
 
-# -- Where a remote model is: ``http://HOST:PORT/v1#MODEL``.
-
-
-_FORM = "write http://HOST:PORT/v1#MODEL or https://HOST/v1#MODEL; the part behind # is the name the server has for it"
+_FORM = "write http://HOST:PORT/v1#MODEL or https://HOST/v1#MODEL; MODEL is the name that the server has for it"
 
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """A server's base address and the model asked for; without a model, the only one the server has."""
+    """``http://HOST:PORT/v1#MODEL``: the base address of a server and a model; without one, the server's only model."""
 
     base: str
     model: str = ""
 
     @property
     def root(self) -> str:
-        """The server itself: what is not part of the OpenAI interface lives beside ``/v1``."""
+        """The address without ``/v1``: endpoints that are not part of the OpenAI interface are there."""
         return re.sub(r"/v\d+$", "", self.base)
 
     @property
     def host(self) -> str:
-        """The host, without its port."""
+        """The host without the port."""
         return urlsplit(self.base).hostname or ""
 
     @property
     def encrypted(self) -> bool:
-        """Whether what is sent can be read on the way."""
+        """Whether the connection is encrypted."""
         return self.base.startswith("https:")
 
     @property
     def loopback(self) -> bool:
-        """Whether the server runs on this very machine, so that nothing that is sent leaves it."""
+        """Whether the server is on this machine, so that nothing that is sent leaves it."""
         try:
-            found = [ipaddress.ip_address(self.host)]
+            addresses = [ipaddress.ip_address(self.host)]
         except ValueError:
             if self.host != "localhost":
                 return False
             try:
-                answers = socket.getaddrinfo(self.host, None)
+                resolved = socket.getaddrinfo(self.host, None)
             except OSError:
                 return False
-            # The name is a convention only: what counts is where it leads.
-            found = [ipaddress.ip_address(str(answer[4][0])) for answer in answers]
-        return all(address.is_loopback for address in found)
+            # The name is a mere convention: only the addresses count that it resolves to.
+            addresses = [ipaddress.ip_address(str(entry[4][0])) for entry in resolved]
+        return all(address.is_loopback for address in addresses)
 
     @property
     def shown(self) -> ServerAddress:
-        """As results name it: of a path on the server's machine only the last part says something to others.
+        """The address for results: of a model named by a path on the server, only the last part of the path.
 
         >>> str(ServerAddress("http://127.0.0.1:8000/v1", "/home/ann/tiny.gguf").shown)
         'http://127.0.0.1:8000/v1#tiny.gguf'
@@ -106,7 +103,7 @@ class ServerAddress:
 
 
 def is_remote(spec: str) -> bool:
-    """Whether a language model's name is the address of a server.
+    """Return whether the name of a language model is the address of a server.
 
     >>> is_remote("http://127.0.0.1:8000/v1#llama"), is_remote("hf:org/http")
     (True, False)
@@ -115,36 +112,33 @@ def is_remote(spec: str) -> bool:
 
 
 def parse_address(spec: str) -> ServerAddress:
-    """The address in a name, checked.
+    """Check and return the address in the name of a model.
 
     >>> parse_address("http://127.0.0.1:8000/v1/#llama")
     ServerAddress(base='http://127.0.0.1:8000/v1', model='llama')
     """
-    # "http:" before a whole address, as other kinds of models are written, says nothing more.
+    # An "http:" prefix in front of a complete address, as other kinds of models have one, is dropped.
     if spec.startswith(("http:http://", "http:https://")):
         spec = spec.removeprefix("http:")
     if "@" in spec.partition("#")[0]:
-        # Before all else, and not repeated in the message: it holds a secret, wherever a parser would see it end.
+        # Before parsing, and without the address in the message: it holds a secret.
         raise ConfigError(
-            "the address of the model has an @, as behind a user name or password",
-            hint="keys come from the environment: set ZICL_API_KEY and leave them out of the address",
+            "the address of the model has an @, as after a user name or password",
+            hint="set the key in the environment (ZICL_API_KEY) and leave it out of the address",
         )
     try:
         parts = urlsplit(spec)
         port = parts.port
     except ValueError as error:
-        # Not repeated either: what the parser takes for a port may be a part of a key.
+        # Without the address here too: what the parser takes for a port may be a part of a key.
         raise ConfigError("the address of the model has an impossible host or port", hint=_FORM) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"{spec!r} is not the address of a server", hint=_FORM)
     if parts.query:
-        raise ConfigError("the address of the model has a part behind '?'", hint=_FORM)
+        raise ConfigError("the address of the model has a query (a part after '?')", hint=_FORM)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     base = f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
     return ServerAddress(base, unquote(parts.fragment))
-
-
-# -- The key of a server: from the environment, and seen by nobody but the server.
 
 
 VARIABLE, FALLBACK = "ZICL_API_KEY", "OPENAI_API_KEY"
@@ -152,7 +146,7 @@ _HIDDEN = "[key]"
 
 
 class ApiKey:
-    """A key that no print, log or error shows."""
+    """The key of a server, which no print, log or error shows."""
 
     def __init__(self, value: str = "") -> None:
         self._value = value
@@ -161,27 +155,30 @@ class ApiKey:
         return bool(self._value)
 
     def __repr__(self) -> str:
-        return f"Secret({_HIDDEN if self._value else ''})"
+        return f"ApiKey({_HIDDEN if self._value else ''})"
 
     def headers(self) -> dict[str, str]:
-        """What shows the key to the server."""
+        """Return the HTTP headers with the key."""
         return {"Authorization": f"Bearer {self._value}"} if self._value else {}
 
     def hide(self, text: str) -> str:
-        """A text, such as a server's own error, without the key."""
+        """Return a text, such as the error message of a server, without the key."""
         return text.replace(self._value, _HIDDEN) if self._value else text
 
 
 def find_api_key(address: ServerAddress, environment: Mapping[str, str] = os.environ) -> ApiKey:
-    """The key for a server. The fallback was set for another program, so it is not sent where others could read it."""
+    """Return the key for a server from the environment.
+
+    The fallback was set for another program, so it is sent over encrypted connections and to this machine only.
+    """
     private = address.encrypted or address.loopback
     for name in (VARIABLE, FALLBACK) if private else (VARIABLE,):
         value = environment.get(name, "").strip()
-        # What a header cannot hold would come back, whole, in the error of the library that sends it.
+        # The HTTP library would show a key that is not a valid header in its error message.
         if not (value.isascii() and value.isprintable()) or " " in value:
             raise ConfigError(
                 f"the key in {name} has a space, a line break or a character that is not plain ASCII",
-                hint="set it to the key alone, on one line, without typographic quotes",
+                hint="set it to the key alone, on one line, without quotes",
             )
         if value:
             return ApiKey(value)

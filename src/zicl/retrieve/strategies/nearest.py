@@ -1,31 +1,21 @@
-"""Nearest: the k most similar sentences (the paper's naive variant)."""
+"""Nearest neighbours, the retrieval of the paper's "naive Z-ICL"."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from zicl.retrieve.index import Searchable
-from zicl.retrieve.strategies.base import CandidateFilter, Query, Retrieved, sort_by_similarity
+from zicl.retrieve.strategies.base import CandidateFilter, Query, Retrieved, Retriever
 
 
 @dataclass(frozen=True)
-class Nearest:
+class Nearest(Retriever):
     """The k sentences most similar to the input."""
 
-    draws: ClassVar[bool] = False
-    shared: ClassVar[bool] = False
-    needs_neighbours: ClassVar[bool] = False
     exclude_self: bool = True
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
-        """Exactly ``k`` rows with distinct texts, nearest first."""
-        keep, found = CandidateFilter(index, query, exclude_self=self.exclude_self), list[Retrieved]()
-        for hit in keep.hits():
-            if len(found) == k:
-                break
-            if keep.take(hit.row):
-                found.append(Retrieved(hit.row, hit.row, hit.similarity))
-        if len(found) < k:
-            raise keep.too_few(len(found), k, "the corpus has no more sentences", "use a smaller k or a larger corpus")
-        return sort_by_similarity(found)
+        """Return exactly ``k`` rows with distinct texts, nearest first."""
+        candidates = CandidateFilter(index, query, exclude_self=self.exclude_self)
+        nearest = (Retrieved(hit.row, hit.row, hit.similarity) for hit in candidates.hits() if candidates.take(hit.row))
+        return candidates.collect(nearest, k, "the corpus has no more sentences", "use a smaller k or a larger corpus")

@@ -6,7 +6,7 @@ pytest.importorskip("selenium")
 
 from selenium.webdriver.common.keys import Keys
 
-from tests.apps.serve.page.server import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +26,7 @@ def test_by_keyboard_alone(visitor):
     text = visitor.one("#text")
     text.send_keys("The soup was cold.")
     text.send_keys(Keys.CONTROL, Keys.ENTER)
-    until(lambda: visitor.texts("#single .winner"))
+    wait_until(lambda: visitor.texts("#single .winner"))
     visitor.wait()
     assert visitor.js("return document.getElementById('status').textContent").startswith("Predicted ")
     visitor.one("#text").send_keys(Keys.TAB)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import threading
 
 import pytest
 
@@ -9,7 +10,11 @@ pytest.importorskip("selenium")
 
 from selenium.webdriver.common.keys import Keys
 
-from tests.apps.serve.page.server import ask, until
+from tests.apps.serve.conftest import GatedLM
+from tests.apps.serve.page.server import ask, running
+from tests.apps.serve.page.visitor import Visitor
+from tests.waiting import WAIT_SECONDS, wait_until
+from zicl import ZICLClassifier
 
 pytestmark = pytest.mark.browser
 
@@ -52,10 +57,10 @@ def test_a_batch_sorted_filtered_and_explained(visitor, address):
     assert {row[2] for row in visitor.rows()} == {label}
     assert visitor.one("#batch select").get_attribute("value") == f"={label}"
     visitor.all(".why")[0].send_keys(Keys.ENTER)
-    until(lambda: visitor.texts("#why .demo"))
+    wait_until(lambda: visitor.texts("#why .demo"))
     assert visitor.texts("#why .winner") == [label]
     visitor.browser.switch_to.active_element.send_keys(Keys.ESCAPE)
-    until(lambda: not visitor.all("#why-box"))
+    wait_until(lambda: not visitor.all("#why-box"))
     assert visitor.js("return document.activeElement.className") == "why"
 
 
@@ -70,11 +75,40 @@ def test_a_text_that_cannot_be_used_is_passed_over(visitor):
     assert "Text 2: it " in told
 
 
+class SteppedLM(GatedLM):
+    """A language model that scores one group of prompts per step."""
+
+    def __init__(self, lm):
+        super().__init__(lm)
+        self.step = threading.Semaphore(0)
+
+    def score(self, prompts, progress=None):
+        assert self.step.acquire(timeout=WAIT_SECONDS)
+        return self._lm.score(prompts, progress)
+
+
+def test_results_appear_as_they_are_computed(browser, served_index, lm):
+    model = SteppedLM(lm)
+    classifier = ZICLClassifier(served_index, ["terrible", "great"], model, method="no-demos").fit()
+    with running(lambda: classifier) as address:
+        visitor = Visitor(browser, address).open()
+        visitor.choose("mode", "many")
+        visitor.paste("#texts", "\n".join(f"Soup {number} of the week." for number in range(36)))
+        visitor.click("#run")
+        for count in (16, 32):
+            model.step.release()
+            wait_until(lambda count=count: len(visitor.rows()) == count)
+            assert visitor.one("#batch progress").get_attribute("value") == str(count)
+        model.step.release(100)
+        visitor.wait()
+        assert len(visitor.rows()) == 36
+
+
 def test_pages_are_turned_by_keyboard(visitor):
     visitor.choose("mode", "many")
     visitor.choose("method", "no-demos")
     visitor.paste("#texts", "\n".join(f"Soup {number} of the week." for number in range(60)))
-    visitor.run(60)
+    visitor.run()
     assert len(visitor.rows()) == 50
     focused = "return [document.activeElement.textContent, document.activeElement.ariaDisabled]"
     visitor.all("#batch .pages button")[1].send_keys(Keys.ENTER)
@@ -113,7 +147,7 @@ def test_a_connection_that_is_lost_is_told_and_the_rest_can_be_asked_for(visitor
     assert len(visitor.rows()) == 1
     visitor.js("window.row = document.querySelector('#batch tr.opens')")
     visitor.click("#batch .problem button")
-    until(lambda: len(visitor.rows()) == len(LINES))
+    wait_until(lambda: len(visitor.rows()) == len(LINES))
     assert visitor.texts("#batch .problem") == []
     # A row that was there stays the same one: it can be clicked while others come.
     assert visitor.js("return window.row === document.querySelector('#batch tr.opens')")
@@ -123,7 +157,8 @@ def downloaded(visitor, folder, name):
     folder.mkdir(exist_ok=True)
     visitor.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
     visitor.click(f"[aria-label='Download as {name}']")
-    return until(lambda: [path for path in folder.iterdir() if path.suffix == f".{name.lower()}"])[0]
+    # The browser creates the file empty and moves the finished download over it.
+    return wait_until(lambda: [path for path in folder.glob(f"*.{name.lower()}") if path.stat().st_size])[0]
 
 
 def test_a_file_is_read_and_results_are_saved(visitor, tmp_path):
@@ -139,7 +174,7 @@ def test_a_file_is_read_and_results_are_saved(visitor, tmp_path):
     visitor.choose("mode", "many")
     visitor.js("document.getElementById('file').classList.remove('unseen')")
     visitor.browser.find_element("id", "file").send_keys(str(table))
-    until(lambda: visitor.texts("#file-count"))
+    wait_until(lambda: visitor.texts("#file-count"))
     assert visitor.texts("#file-count") == ["3 texts; 1 empty row is left out"]
     assert visitor.texts("#column option") == []  # a closed list shows none
     assert visitor.js("return document.getElementById('column').selectedOptions[0].textContent") == "text"
@@ -170,15 +205,14 @@ def test_a_file_with_semicolons_and_one_that_is_broken(visitor, tmp_path):
     visitor.choose("mode", "many")
     visitor.js("document.getElementById('file').classList.remove('unseen')")
     visitor.browser.find_element("id", "file").send_keys(str(table))
-    until(lambda: visitor.texts("#file-first li"))
+    wait_until(lambda: visitor.texts("#file-first li"))
     assert visitor.texts("#file-first li") == ["Die Suppe, kalt.", "Der Zug, leer."]
     visitor.click("#file-away")
     broken = tmp_path / "broken.csv"
     broken.write_bytes(b'a,b\n1,"never closed\n')
     visitor.browser.find_element("id", "file").send_keys(str(broken))
-    until(lambda: visitor.texts("#text-problem"))
-    assert "ends inside a quoted cell" in visitor.texts("#text-problem")[0]
+    wait_until(lambda: "ends inside a quoted cell" in "".join(visitor.texts("#text-problem")))
     other = tmp_path / "latin.txt"
     other.write_bytes("Müde.\n".encode("latin-1"))
     visitor.browser.find_element("id", "file").send_keys(str(other))
-    until(lambda: "not UTF-8" in "".join(visitor.texts("#text-problem")))
+    wait_until(lambda: "not UTF-8" in "".join(visitor.texts("#text-problem")))

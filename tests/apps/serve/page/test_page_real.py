@@ -13,9 +13,9 @@ pytest.importorskip("fastapi")
 pytest.importorskip("selenium")
 
 from tests.apps.serve.page.conftest import HOSTILE
-from tests.apps.serve.page.server import until
 from tests.apps.serve.page.visitor import Visitor
 from tests.browser import console_errors
+from tests.waiting import WAIT_SECONDS, wait_until
 
 pytestmark = [pytest.mark.real, pytest.mark.browser]
 
@@ -48,25 +48,25 @@ def address(tmp_path_factory):
     with log.open("wb") as stream:
         server = subprocess.Popen([*command, "--port", "0", "--offline"], stderr=stream, env={**os.environ})
     try:
-        found = until(lambda: re.search(r"http://127\.0\.0\.1:\d+/", log.read_text()) or server.poll(), 30)
+        found = wait_until(lambda: re.search(r"http://127\.0\.0\.1:\d+/", log.read_text()) or server.poll())
         assert isinstance(found, re.Match), log.read_text()
         yield found[0]
     finally:
         server.send_signal(signal.SIGTERM)
-        assert server.wait(30) == 0, log.read_text()
+        assert server.wait(WAIT_SECONDS) == 0, log.read_text()
 
 
 @pytest.fixture
 def visitor(browser, address):
     # The page is there before the models are, and waits for them.
     visitor = Visitor(browser, address).open(ready=False)
-    until(lambda: visitor.texts("#facts span"), 60)
+    wait_until(lambda: visitor.texts("#facts span"))
     console_errors(browser)
     return visitor
 
 
 def test_one_text_and_what_the_demonstrations_change(visitor):
-    assert visitor.classify(GOOD, 60) == "great"
+    assert visitor.classify(GOOD) == "great"
     assert visitor.texts(".way .says") == ["terrible", "great", "great"]
     assert re.fullmatch(r"Alone the model says terrible.*it says great, .* ahead\.", visitor.texts(".change")[0])
     assert set(visitor.texts(".demo .tag")) <= {"stage", "table", "road", "hostile"}
@@ -76,57 +76,47 @@ def test_one_text_and_what_the_demonstrations_change(visitor):
     assert console_errors(visitor.browser) == []
 
 
-def test_a_csv_file_with_progress(visitor, tmp_path):
+def test_a_csv_file(visitor, tmp_path):
     # More than the server computes together, so that results come in several pieces.
     good, bad = "A tender, funny film, and the whole row cried and smiled.", "A cold, greasy soup, and a rude waiter."
     table = tmp_path / "notes.csv"
     table.write_text("number,what was said\n" + "".join(f'{n},"{(good, bad)[n % 2]} {n}"\n' for n in range(36)))
-    visitor.js(
-        """window.seen = []; new MutationObserver(() => { const bar = document.querySelector('#batch progress');
-        if (bar && window.seen.at(-1) !== bar.value) window.seen.push(bar.value);
-        }).observe(document.getElementById('batch'), {childList: true, subtree: true, attributes: true});"""
-    )
     visitor.choose("mode", "many")
     visitor.js("document.getElementById('file').classList.remove('unseen')")
     visitor.browser.find_element("id", "file").send_keys(str(table))
-    until(lambda: visitor.texts("#file-count") == ["36 texts"])
+    wait_until(lambda: visitor.texts("#file-count") == ["36 texts"])
     visitor.choose("method", "no-demos")
-    visitor.run(60)
+    visitor.run()
     assert len(visitor.rows()) == 36
     assert [row[1] for row in visitor.rows()] == [f"{(good, bad)[n % 2]} {n}" for n in range(36)]
-    seen = visitor.js("return window.seen")
-    assert seen[0] == 0
-    assert seen[-1] == 36
-    assert seen == sorted(seen)
-    assert len(seen) > 2, "results came in one piece"
     visitor.click_first(".why")
-    until(lambda: visitor.texts("#why .prompt"), 30)
+    wait_until(lambda: visitor.texts("#why .prompt"))
     assert visitor.texts("#why .winner") == [visitor.rows()[0][2]]
 
 
 def test_other_labels_with_suggested_synonyms(visitor):
     visitor.name_labels("music", "food", "travel")
     visitor.click("#suggest")
-    until(lambda: len(visitor.texts("#labels .chip:not(.offer)")) >= 2, 60)
+    wait_until(lambda: len(visitor.texts("#labels .chip:not(.offer)")) >= 2)
     for row in visitor.all("#labels .label"):
         if not row.find_elements("css selector", ".chip:not(.offer)"):
             row.find_element("css selector", ".chips input").send_keys("journey,")
     given = {word.removesuffix("×") for word in visitor.texts("#labels .chip:not(.offer)")}
     assert len(given) == 3
     visitor.js("document.getElementById('template').value = 'text'")
-    assert visitor.classify("We ate warm bread with butter and a bowl of soup.", 60) in ("music", "food", "travel")
+    assert visitor.classify("We ate warm bread with butter and a bowl of soup.") in ("music", "food", "travel")
     assert set(visitor.texts(".demo .given .chip")) <= given
     assert len(visitor.texts("#single .verdict .bar")) == 3
     assert "Category: " in visitor.texts(".prompt")[0]
 
 
 def test_a_hostile_sentence_is_shown_as_text(visitor):
-    visitor.classify("The usher hung a picture in the foyer of the old theatre, and printed it on every ticket.", 60)
+    visitor.classify("The usher hung a picture in the foyer of the old theatre, and printed it on every ticket.")
     shown = " ".join(visitor.texts(".demo p"))
     assert "<img src=x onerror=window.hacked=1>" in shown
     card = next(card for card in visitor.all(".demo") if "<img" in card.text)
     card.find_element("css selector", ".given button").click()
-    until(lambda: visitor.texts(".around mark"))
+    wait_until(lambda: visitor.texts(".around mark"))
     assert "<script>window.hacked=1</script>" in visitor.texts(".around")[0]
     assert visitor.js("return document.querySelectorAll('main img, main script, .around b').length") == 0
     assert visitor.js("return window.hacked === undefined")
@@ -136,7 +126,7 @@ def test_a_hostile_sentence_is_shown_as_text(visitor):
 def test_an_error_appears_where_it_belongs(visitor):
     visitor.name_labels("zyxwq", "qwxyz")
     visitor.paste("#text", GOOD)
-    visitor.run(60)
+    visitor.run()
     [told] = visitor.texts("#labels-problem")
     assert "no synonym good enough was found for: zyxwq, qwxyz" in told.lower()
     assert visitor.texts(".way .says")[:2] != []  # the methods that need no synonyms answer

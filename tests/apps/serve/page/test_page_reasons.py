@@ -6,8 +6,9 @@ pytest.importorskip("selenium")
 
 from selenium.webdriver.common.keys import Keys
 
-from tests.apps.serve.page.server import ask, until
+from tests.apps.serve.page.server import ask
 from tests.browser import console_errors, requests
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -63,7 +64,7 @@ def test_the_paragraph_on_click_and_escape(visitor):
     used, nearest = (card.find_element("css selector", f".{kind} p").text for kind in ("used", "found"))
     button = card.find_element("css selector", ".given button")
     button.send_keys(Keys.ENTER)
-    until(lambda: visitor.texts(".around mark"))
+    wait_until(lambda: visitor.texts(".around mark"))
     assert visitor.texts(".around mark.used") == [used]
     assert visitor.texts(".around mark.nearest") == [nearest]
     button.send_keys(Keys.ESCAPE)

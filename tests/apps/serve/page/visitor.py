@@ -1,4 +1,4 @@
-"""What a visitor of the page does and sees, by the names things have on it."""
+"""What a visitor of the page does and sees."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.keys import Keys
 
-from tests.apps.serve.page.server import until
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -25,7 +25,7 @@ class Visitor:
         self.browser.get("about:blank")
         self.browser.get(self.address + fragment)
         if ready:
-            until(lambda: self.js("return document.querySelectorAll('#facts span').length"))
+            wait_until(lambda: self.js("return document.querySelectorAll('#facts span').length"))
         return self
 
     def js(self, code: str, *given: Any) -> Any:
@@ -33,19 +33,19 @@ class Visitor:
         return self.browser.execute_script(code, *given)
 
     def all(self, selector: str) -> list[WebElement]:
-        """What can be seen of a kind, in one question: a table may be drawn again between two."""
+        """Return all visible elements, in one call: a table may be redrawn between two."""
         return self.js(
             "return [...document.querySelectorAll(arguments[0])].filter(e => e.getClientRects().length)", selector
         )
 
     def one(self, selector: str) -> WebElement:
-        """The only one that can be seen."""
+        """Return the only visible element."""
         found = self.all(selector)
         assert len(found) == 1, f"{len(found)} of {selector}"
         return found[0]
 
     def texts(self, selector: str) -> list[str]:
-        """The words of all that can be seen of a kind."""
+        """Return the texts of all visible elements."""
         return self.js(
             "return [...document.querySelectorAll(arguments[0])]"
             ".filter(e => e.getClientRects().length).map(e => e.textContent)",
@@ -53,13 +53,13 @@ class Visitor:
         )
 
     def click(self, selector: str) -> None:
-        """Click on the only one."""
+        """Click on the only visible element."""
         element = self.one(selector)
         self.js("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
 
     def click_first(self, selector: str) -> None:
-        """Click on the first that can be seen; one that is just being drawn again is waited for."""
+        """Click on the first visible element; wait for one that is being redrawn."""
 
         def clicked() -> bool:
             try:
@@ -68,21 +68,21 @@ class Visitor:
                 return False
             return True
 
-        until(clicked)
+        wait_until(clicked)
 
     def choose(self, name: str, value: str) -> None:
-        """Choose one of several, by a click on its words."""
+        """Choose one of several radio buttons."""
         self.js("document.querySelector(`input[name=${arguments[0]}][value='${arguments[1]}']`).click()", name, value)
 
     def fill(self, selector: str, words: str) -> None:
-        """Write words where others were."""
+        """Replace the text of a field, by keyboard."""
         field = self.one(selector)
         field.send_keys(Keys.CONTROL, "a")
         field.send_keys(Keys.DELETE)
         field.send_keys(words)
 
     def paste(self, selector: str, words: str) -> None:
-        """Put words in at once, line breaks included."""
+        """Put a text into a field at once, line breaks included."""
         self.js(
             "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))",
             self.one(selector),
@@ -90,7 +90,7 @@ class Visitor:
         )
 
     def name_labels(self, *names: str) -> None:
-        """Take the labels away and name others, by keyboard."""
+        """Replace the labels, by keyboard."""
         while found := self.all("#labels .label > .icon"):
             found[0].click()
         self.click("#add-label")
@@ -100,26 +100,24 @@ class Visitor:
             if number < len(names) - 1:
                 field.send_keys(Keys.ENTER)
 
-    def run(self, seconds: float = 20) -> None:
+    def run(self) -> None:
         """Press the button and wait for all answers."""
         self.click("#run")
-        self.wait(seconds)
+        self.wait()
 
-    def wait(self, seconds: float = 20) -> None:
+    def wait(self) -> None:
         """Wait until nothing is under way."""
-        until(
-            lambda: self.js("return document.getElementById('run').getAttribute('aria-disabled') !== 'true'"), seconds
-        )
+        wait_until(lambda: self.js("return document.getElementById('run').getAttribute('aria-disabled') !== 'true'"))
 
-    def classify(self, text: str, seconds: float = 20) -> str:
-        """The label of one text."""
+    def classify(self, text: str) -> str:
+        """Return the label of one text."""
         self.choose("mode", "one")
         self.paste("#text", text)
-        self.run(seconds)
+        self.run()
         return self.texts("#single .winner")[0]
 
     def rows(self) -> list[list[str]]:
-        """The cells of the table of a batch: number, text, label, probability, margin."""
+        """Return the cells of the table of results: number, text, label, probability, margin."""
         return self.js(
             "return [...document.querySelectorAll('#batch tbody tr.opens')]"
             ".map(r => [...r.cells].slice(0, 5).map(c => c.textContent))"

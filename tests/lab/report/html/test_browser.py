@@ -119,7 +119,7 @@ def test_a_button_at_its_end_keeps_the_keyboard(page):
 def test_an_option_that_a_text_does_not_have_is_left_out(browser, tmp_path):
     cell = dict.fromkeys(["from", "model", "task", "title", "template", "inference", "seed"], "x")
     data = {
-        "cells": [{**cell, "labels": ["1", "2", "3"], "claims": True, "total": 1, "right": 1}],
+        "cells": [{**cell, "labels": ["1", "2", "3"], "probabilities": True, "total": 1, "right": 1}],
         "examples": [{"id": "a", "text": ["Which?"], "options": ["tea", "soup"]}],
         "sentences": [],
         "words": [],
@@ -148,9 +148,9 @@ def test_filters(page):
     assert 0 < wrong < 66
     assert "wrong" in text(page, "#prediction .badge")
     Select(page.find_element("name", "order")).select_by_value("-1")
-    surest = float(text(page, ".told").split("margin ")[1])
+    surest = float(text(page, ".meta").split("margin ")[1])
     Select(page.find_element("name", "order")).select_by_value("1")
-    least = float(text(page, ".told").split("margin ")[1])
+    least = float(text(page, ".meta").split("margin ")[1])
     assert least < surest
     high = page.find_element("name", "high")
     high.clear()

@@ -43,7 +43,7 @@ def test_texts_from_the_files_of_the_evaluation(run, evaluated, page):
     assert "soup" not in json.dumps(data(page))
 
 
-def test_a_task_of_ones_own_without_its_file_is_named(run, evaluated, page):
+def test_a_user_task_without_its_file_is_named(run, evaluated, page):
     folder = evaluated.results.parent
     code, _, err = run("report", evaluated.results, "--html", page, "--data", f"Days={folder / 'test.jsonl'}")
     assert code == 2
@@ -67,7 +67,7 @@ def test_texts_of_other_data_are_refused(run, evaluated, page, tmp_path):
     assert not page.exists()
 
 
-def test_tables_are_still_printed_where_a_format_is_asked_for(run, evaluated, page):
+def test_tables_are_still_printed_if_a_format_is_given(run, evaluated, page):
     code, out, err = run("report", evaluated.results, "--html", page, "--json")
     assert code == 0, err
     assert json.loads(out)["metric"] == "accuracy"
@@ -80,7 +80,7 @@ def test_options_of_the_page_need_a_page(run, evaluated, option):
     assert option[0] in err
 
 
-def test_what_studies_have_no_use_for_is_refused(run, evaluated, page):
+def test_options_that_do_not_apply_to_studies_are_refused(run, evaluated, page):
     code, _, err = run("report", evaluated.study, "--html", page, "--metric", "macro-f1")
     assert code == 2
     assert "--metric is for results" in err

@@ -1,4 +1,4 @@
-"""The page as text: one file, nothing from outside, everything escaped, every part in the contents."""
+"""The page as text: one file, nothing from outside, everything escaped, every section in the contents."""
 
 import base64
 import hashlib
@@ -59,7 +59,7 @@ def test_nothing_comes_from_outside(page):
     assert not page.values("style")
 
 
-def test_the_policy_names_this_style_and_this_script_alone(page, text):
+def test_the_policy_allows_only_this_style_and_script(page, text):
     (policy,) = [a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
     data, script = page.scripts["script"]
     for content in (script, *page.scripts["style"]):
@@ -94,7 +94,7 @@ def test_every_image_has_words_and_every_table_a_caption(page):
 
 
 def test_tables_studies_configuration_versions_and_time(page):
-    told = " ".join(page.texts)
+    content = " ".join(page.texts)
     for words in (
         "Accuracy in per cent",
         "Difference in accuracy to no-demos",
@@ -105,7 +105,7 @@ def test_tables_studies_configuration_versions_and_time(page):
         "66 predictions",
         '"tokens_all_demos"',
     ):
-        assert words in told
+        assert words in content
 
 
 def test_the_same_results_give_the_same_page(evaluated, text):
@@ -122,14 +122,14 @@ def test_studies_alone_make_a_page(evaluated):
     assert len(json.loads(page.scripts["script"][0])["predictions"]) == 66
 
 
-def test_the_limit_is_for_the_whole_page(evaluated, monkeypatch):
-    monkeypatch.setattr("zicl.lab.report.html.predictions.IN_ALL", 24)
+def test_the_limit_is_for_all_of_the_page(evaluated, monkeypatch):
+    monkeypatch.setattr("zicl.lab.report.html.predictions.PER_PAGE", 24)
     data = json.loads(Page(evaluated.page()).scripts["script"][0])
     assert len(data["cells"]) == 12
     assert len(data["predictions"]) == 24
 
 
-def test_no_predictions_and_no_texts_can_be_asked_for(evaluated):
+def test_predictions_and_texts_can_be_left_out(evaluated):
     empty = json.loads(Page(evaluated.page(predictions=0)).scripts["script"][0])
     assert empty["predictions"] == []
     assert "soup" not in json.dumps(json.loads(Page(evaluated.page(show_texts=False)).scripts["script"][0]))

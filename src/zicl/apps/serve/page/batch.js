@@ -1,4 +1,4 @@
-// Many texts: asked about in chunks, with what is done and what is left.
+// Many texts: sent in chunks, with progress and the rest to go on with.
 
 const undone = (row) => !row.result && !row.problem;
 class Batch extends BatchTable {
@@ -74,7 +74,7 @@ class Batch extends BatchTable {
     return chunk.length ? [...chunks, chunk] : chunks;
   }
   async stream(chunk) {
-    // A text that cannot be used ends a stream: it is passed over, and the rest asked for again.
+    // A text that cannot be used ends a stream: skip it, and send the rest again.
     for (let open = chunk.filter(undone); open.length; open = chunk.filter(undone)) {
       const before = this.done;
       const body = {
@@ -94,7 +94,7 @@ class Batch extends BatchTable {
       for await (const line of linesOf(response, this.abort.signal)) {
         const failed = !("label" in line),
           row = open[line.index];
-        // What is wrong with k is wrong for every text.
+        // A wrong k is wrong for every text.
         if (failed && (!row || line.status >= 500 || line.field === "k"))
           throw new Problem(line, line.status === 503 && this.done > before ? 1 : null);
         if (failed) this.passOver(row, line);

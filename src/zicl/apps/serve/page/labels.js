@@ -134,7 +134,7 @@ function labelRow(label, number) {
   return row;
 }
 
-// What the server found by itself is told, not filled in: it stays automatic.
+// Show synonyms that the server found as a placeholder only: they stay automatic.
 function noteSynonyms(used) {
   const found = new Map(used.map((label) => [label.name, label.synonyms]));
   for (const label of labels) label.found = found.get(label.name.trim()) ?? [];
@@ -167,7 +167,7 @@ async function suggestSynonyms() {
     );
     const none = [];
     for (const label of open) {
-      // The best one is what the server would take by itself; the others are offered.
+      // Take the best one, as the server would; offer the others.
       const words = (synonyms[label.name.trim()] ?? []).map((each) => each.word);
       label.synonyms = words.slice(0, 1);
       label.offers = words.slice(1, 4);

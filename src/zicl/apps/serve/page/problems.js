@@ -1,4 +1,4 @@
-// Words for what went wrong, where it went wrong.
+// Problems, shown at the part of the form they are about.
 
 const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1) + (/[.!?…]$/.test(words) ? "" : ".");
 function problemBox(problem, ...more) {
@@ -24,7 +24,7 @@ const asProblem = (error) =>
         hint: "Reload it; the server is not to blame.",
       });
 
-// Which part of the form a problem is about.
+// The part of the form that a problem is about.
 function placeOf({ where, field }) {
   if (where) return where;
   const part = (field ?? "").split(".")[0];

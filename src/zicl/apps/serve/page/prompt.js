@@ -1,12 +1,12 @@
 // The prompt that the model read, label by label.
 
-// Whether the scored parts' log-likelihoods alone decide, or what is joined with them or taken off.
+// Whether the log-likelihoods alone decide; otherwise they are calibrated or joined with other scores.
 const likeliestWins = (scores) =>
   Object.values(scores ?? {}).every(({ value, log_likelihood }) => Math.abs(value - log_likelihood) < 1e-6);
 
-function promptCard(told, names, branch, keep) {
+function promptCard(explanation, names, branch, keep) {
   const id = newId(),
-    { prompt } = told;
+    { prompt } = explanation;
   const text = h("pre", { class: "prompt", tabindex: "0", "aria-label": "The prompt" });
   const parts = () => {
     const shown = prompt.branches.find((each) => each.label === branch) ?? prompt.branches[0];
@@ -70,7 +70,7 @@ function promptCard(told, names, branch, keep) {
     "Copy",
   );
   draw();
-  // It ends with what is scored, which is what one came to see.
+  // Scroll to the end: the scored part is there.
   requestAnimationFrame(() => {
     text.scrollTop = text.scrollHeight;
   });
@@ -85,7 +85,7 @@ function promptCard(told, names, branch, keep) {
       h(
         "p",
         { class: "quiet" },
-        likeliestWins(told.scores)
+        likeliestWins(explanation.scores)
           ? "Exactly what the model read, to the last line break. The label whose scored part is the likeliest wins."
           : "What the model read, to the last line break. Its log-likelihoods alone do not decide: their table has what is compared.",
       ),

@@ -1,7 +1,7 @@
 // One text, explained.
 
 class Reasons {
-  /* The answer to one text, the same under other methods, and what each rests on. */
+  /* The answer to one text, under several methods, each with its demonstrations and its prompt. */
   constructor(place, text, settings) {
     Object.assign(this, {
       place,
@@ -17,7 +17,7 @@ class Reasons {
     this.draw();
   }
   async run() {
-    // The one asked for enters the queue first.
+    // The chosen method enters the queue first.
     const order = [this.chosen, ...this.methods.filter((method) => method !== this.chosen)];
     await Promise.all(order.map((method) => this.ask(method)));
     return this.answers.get(this.settings.method);
@@ -137,7 +137,7 @@ class Reasons {
     const answer = this.answers.get(this.chosen),
       { names } = this.settings;
     this.verdict.setAttribute("aria-busy", String(!answer));
-    const asked = h("p", { class: "asked", tabindex: this.text.length > 400 ? "0" : null }, this.text);
+    const input = h("p", { class: "asked", tabindex: this.text.length > 400 ? "0" : null }, this.text);
     if (!answer) {
       this.verdict.replaceChildren(
         h(
@@ -145,14 +145,14 @@ class Reasons {
           {},
           h("span", { class: "over-line" }, `Asking the model · ${methodName(this.chosen)}`),
           h("p", { class: "winner" }, bones("big")),
-          asked,
+          input,
         ),
         bones("", "half", "", "half"),
       );
       return;
     }
     if (answer.problem) {
-      // What the form can mend is told there; here only that there is no answer.
+      // A problem that the form can correct is shown there.
       const mended =
         this.place.id === "single" &&
         this.chosen === this.settings.method &&
@@ -164,7 +164,7 @@ class Reasons {
           mended
             ? h("p", {}, h("b", {}, "No answer yet. "), "What to change is marked in the form.")
             : problemBox(answer.problem),
-          asked,
+          input,
         ),
       );
       return;
@@ -180,7 +180,7 @@ class Reasons {
         h("span", { class: "over-line" }, `Prediction · ${methodName(this.chosen)}`),
         h("p", { class: "winner" }, result.label),
         h("p", { class: "quiet" }, `${points(result.margin)} ahead of ${second}`),
-        asked,
+        input,
       ),
       h("div", {}, bars(result, names), this.numbers(result)),
     );
@@ -247,26 +247,26 @@ class Reasons {
       );
       return;
     }
-    const told = answer.result?.explanation;
+    const explanation = answer.result?.explanation;
     this.evidence.replaceChildren(
-      ...(told ? [this.demonstrations(told), this.prompt(told, answer.result.label)] : []),
+      ...(explanation ? [this.demonstrations(explanation), this.prompt(explanation, answer.result.label)] : []),
     );
   }
-  prompt(told, label) {
+  prompt(explanation, label) {
     const { names } = this.settings;
     if (!names.includes(this.branch)) this.branch = label;
-    return promptCard(told, names, this.branch, (name) => {
+    return promptCard(explanation, names, this.branch, (name) => {
       this.branch = name;
     });
   }
-  demonstrations(told) {
+  demonstrations(explanation) {
     const id = newId(),
-      near = told.demonstrations.every((demo) => Number.isFinite(demo.similarity)),
-      { prompt } = told;
-    // The nearest stand last in the prompt, unless the server orders them otherwise; drawn ones stand as they are.
+      near = explanation.demonstrations.every((demo) => Number.isFinite(demo.similarity)),
+      { prompt } = explanation;
+    // In the prompt the nearest come last, unless the server orders them otherwise; random ones keep their order.
     const shown = near
-      ? [...told.demonstrations].reverse().sort((a, b) => b.similarity - a.similarity)
-      : told.demonstrations;
+      ? [...explanation.demonstrations].reverse().sort((a, b) => b.similarity - a.similarity)
+      : explanation.demonstrations;
     const notes = [];
     if (prompt.dropped)
       notes.push(`${count(prompt.dropped, "farther one was", "farther ones were")} left out to fit the token limit`);

@@ -20,20 +20,20 @@ class Problem extends Error {
 
 async function toProblem(response) {
   const retry = Number.parseFloat(response.headers.get("Retry-After"));
-  let told = {};
+  let problem = {};
   try {
-    told = await response.json();
+    problem = await response.json();
   } catch {
-    /* an answer that is no problem document still has a status */
+    /* an answer without a problem document still has a status */
   }
-  if (typeof told !== "object" || told === null || !told.title) {
-    told = {
+  if (typeof problem !== "object" || problem === null || !problem.title) {
+    problem = {
       title: `The server answered ${response.status}`,
       detail: response.statusText,
       hint: "Try again; if it stays so, look at what the server prints.",
     };
   }
-  return new Problem({ status: response.status, ...told }, Number.isFinite(retry) ? retry : null);
+  return new Problem({ status: response.status, ...problem }, Number.isFinite(retry) ? retry : null);
 }
 
 const LOST = {
@@ -97,7 +97,7 @@ async function call(path, { body, signal } = {}) {
       throw new Problem(LOST);
     }
     if (response.status === 401) {
-      // Another request may have been given a new token while this one was under way.
+      // Another request may have got a new token in the meantime.
       if (sessionStorage.getItem(TOKEN) === token) {
         sessionStorage.removeItem(TOKEN);
         await askForToken(Boolean(token));
@@ -109,8 +109,8 @@ async function call(path, { body, signal } = {}) {
   }
 }
 
-// A full queue, or models that are still being loaded, are no failure: the server says when to come back.
-async function patiently(ask, signal, told) {
+// Try again while the queue is full or the models are being loaded: the server says when.
+async function patiently(ask, signal, report) {
   for (let tries = 0; ; tries++) {
     try {
       return await ask();
@@ -124,7 +124,7 @@ async function patiently(ask, signal, told) {
       )
         throw error;
       const seconds = Math.min(30, Math.max(1, error.retryAfter));
-      told?.(`${error.title}; trying again in ${count(Math.round(seconds), "second", "seconds")} …`);
+      report?.(`${error.title}; trying again in ${count(Math.round(seconds), "second", "seconds")} …`);
       await wait(1000 * seconds, signal);
     }
   }

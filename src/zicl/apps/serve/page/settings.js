@@ -43,7 +43,7 @@ function number(id, what) {
     throw new Problem({
       title: `${what} must be a whole number`,
       detail: `Found: ${value || "something else"}`,
-      hint: "0 or more, or nothing for the server's own.",
+      hint: "Use 0 or more, or leave it empty for the server's setting.",
       where: "method-problem",
     });
   return Number(value);
@@ -114,7 +114,7 @@ function applyFragment() {
       placeProblem(
         new Problem({
           title: `The link asks for a ${id} this server does not know: ${parts.get(id)}`,
-          hint: "The server's own is used instead.",
+          hint: "The server's setting is used instead.",
           where: "method-problem",
         }),
       );

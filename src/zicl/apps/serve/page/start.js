@@ -1,4 +1,4 @@
-// The start, and what buttons and keys do.
+// Start: theme, choices, events of buttons and keys.
 
 function theme(next) {
   const known = ["auto", "light", "dark"];
@@ -15,7 +15,7 @@ function theme(next) {
   $("theme").title = now === "auto" ? "Colours: as the system" : `Colours: ${now}`;
   $("theme").onclick = () => {
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    // The first click always changes what is seen.
+    // The first click always changes the colours.
     const order = dark ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
     theme(order[(order.indexOf(now) + 1) % 3]);
   };
@@ -27,8 +27,8 @@ function drawChoices() {
     ...Object.keys(METHODS).filter((name) => known.includes(name)),
     ...known.filter((name) => !(name in METHODS)),
   ];
-  const own = info.settings?.method ?? null;
-  if (!order.includes(own)) order.unshift(SERVED);
+  const method = info.settings?.method ?? null;
+  if (!order.includes(method)) order.unshift(SERVED);
   $("methods").replaceChildren(
     ...order.map((name) => {
       const radio = h("input", {
@@ -38,7 +38,7 @@ function drawChoices() {
         value: name,
         onchange: rememberSettings,
       });
-      radio.checked = name === (own ?? SERVED);
+      radio.checked = name === (method ?? SERVED);
       return h("label", { class: "tile" }, radio, h("b", {}, methodName(name)), h("span", {}, methodWords(name)));
     }),
   );
@@ -66,7 +66,7 @@ function drawChoices() {
   );
   for (const option of $("template").options)
     option.title = lines(info.templates?.[option.value] ?? info.settings?.template ?? []);
-  // A server without demonstrations of its own has no number to offer for methods with some.
+  // A server whose method has no demonstrations has no default for the other methods.
   if (info.settings?.k) $("k").value = String(info.settings.k);
   if (Number.isInteger(info.settings?.seed)) $("seed").value = String(info.settings.seed);
   if (info.limits?.k) $("k").max = String(info.limits.k);
@@ -96,7 +96,7 @@ async function start() {
     $("facts").replaceChildren(...facts.filter(Boolean).map((fact) => h("span", {}, fact)));
     $("version").textContent = `zicl ${info.versions.zicl ?? ""}`;
     served = info.settings.labels.map(plainLabel);
-    // What was typed while the server started stays.
+    // Keep labels that were typed while the server started.
     if (!usedLabels().length) labels = structuredClone(served);
     drawChoices();
   } catch (error) {

@@ -1,4 +1,18 @@
-// The table of many texts: it fills, sorts, filters, turns its pages, and is saved.
+// The table of results: filling, sorting, filtering, paging, saving as CSV or JSON.
+
+// A cell that a spreadsheet would take for a formula gets an apostrophe before it.
+const guard = (words) => (/^[\s\u00a0]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(words) ? `'${words}` : words);
+const cellOf = (value) => {
+  const words = typeof value === "number" ? String(value) : guard(String(value ?? ""));
+  return /[",\r\n;\t']/.test(words) ? `"${words.replaceAll('"', '""')}"` : words;
+};
+function download(name, words, type) {
+  const link = h("a", { href: URL.createObjectURL(new Blob([words], { type })), download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 30_000);
+}
 
 const PAGE = 50;
 class BatchTable {
@@ -152,7 +166,7 @@ class BatchTable {
       });
   }
   sortBy(key) {
-    // Doubtful rows are what one looks for: a first click on a number puts the lowest on top.
+    // Doubtful rows are the interesting ones: the first click on a number sorts the lowest to the top.
     this.falling = this.sort === key ? !this.falling : false;
     this.sort = key;
     this.page = 0;
@@ -217,7 +231,7 @@ class BatchTable {
         ? `${rows.length.toLocaleString("en")} of ${count(this.labelled, "text", "texts")} shown`
         : `${count(this.labelled, "text", "texts")}; open a row to see why`;
     const focused = this.tbody.contains(document.activeElement) ? document.activeElement.dataset.at : null;
-    // Rows that stay are left alone: one that is being clicked or read must not be taken away while others come.
+    // Keep the elements of rows that stay: one may be clicked or read while others arrive.
     const leaf = rows.slice(PAGE * this.page, PAGE * (this.page + 1));
     const kept = leaf.findIndex((row, at) => row !== this.drawn[at]);
     const from = kept < 0 ? leaf.length : kept;
@@ -282,7 +296,7 @@ class BatchTable {
       round(result.margin),
       ...names.map((name) => round(result.probabilities[name])),
     ]);
-    // With this mark, spreadsheet programs read the file as UTF-8.
+    // The byte order mark makes spreadsheet programs read the file as UTF-8.
     download(
       `${this.name}-labelled.csv`,
       `\ufeff${[head, ...lines].map((line) => line.map(cellOf).join(",")).join("\r\n")}\r\n`,

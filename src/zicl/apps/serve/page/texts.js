@@ -42,7 +42,7 @@ function giveExample() {
   tellLength();
 }
 
-// Quoted cells, doubled quotes, line breaks inside quotes; the separator is the one the first line has most of.
+// Parse CSV: quoted cells, doubled quotes, line breaks inside quotes.
 function parseTable(words, separator) {
   const rows = [];
   let row = [],
@@ -89,6 +89,7 @@ function parseTable(words, separator) {
   }
   return rows.filter((each) => each.length > 1 || each[0].trim());
 }
+// The separator is the most frequent one in the first line.
 function separatorOf(words) {
   const first = words.slice(0, Math.max(0, words.indexOf("\n")) || words.length).replace(/"(?:[^"]|"")*"/g, "");
   return [",", ";", "\t"]
@@ -154,7 +155,7 @@ const columnNames = () =>
     file.table && $("header").checked ? name.trim() || `column ${at + 1}` : file.table ? `column ${at + 1}` : "text",
   );
 const bodyRows = () => file.rows.slice(file.table && $("header").checked ? 1 : 0);
-// The column named text, else the one with the longest cells.
+// Guess the column of texts: by its name, else the one with the longest cells.
 function likelyColumn() {
   const named = $("header").checked
     ? columnNames().findIndex((name) => /^(text|texts|sentence|review|body|message|input)$/i.test(name))

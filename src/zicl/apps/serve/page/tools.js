@@ -2,7 +2,7 @@
 
 const $ = (id) => document.getElementById(id);
 
-// Every element is made here, and words only ever become text: nothing that was typed or read is parsed as HTML.
+// Create an element. Strings become text nodes, never HTML.
 function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {

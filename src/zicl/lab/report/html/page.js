@@ -1,4 +1,4 @@
-// The browser of single predictions. Everything shown is set as text, never as HTML.
+// The prediction browser. Everything is inserted as text, never as HTML.
 (() => {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -12,10 +12,10 @@
   const count = document.getElementById("count");
   const [previous, next] = ["previous", "next"].map((id) => document.getElementById(id));
   const choices = ["from", "model", "task", "title", "template", "inference", "seed"];
-  let found = [];
+  let matches = [];
   let at = 0;
 
-  // An element with a class, and with texts or elements in it.
+  // Return an element with a class, and texts or elements in it.
   function make(name, kind, ...inside) {
     const element = document.createElement(name);
     if (kind) element.className = kind;
@@ -23,14 +23,14 @@
     return element;
   }
 
-  // What each label got: probabilities, or scores as they are where they are not meant so.
+  // Return the probability of each label, or its score if scores are not log-probabilities.
   function shares(prediction) {
     const scores = prediction.scores.map((score) => (score === null ? -Infinity : score));
-    if (!data.cells[prediction.cell].claims) return scores;
+    if (!data.cells[prediction.cell].probabilities) return scores;
     const top = Math.max(...scores);
     const raised = scores.map((score) => Math.exp(score - top));
     const sum = raised.reduce((one, other) => one + other, 0);
-    // An option that a text does not have is not one of probability 0.
+    // An option that a text does not have is left out; it has no probability, not 0.
     return raised.map((value, number) => (prediction.scores[number] === null ? -Infinity : value / sum));
   }
 
@@ -55,49 +55,49 @@
     }
   }
 
-  function bound(name, otherwise) {
+  function bound(name, fallback) {
     const value = parseFloat(form.elements[name].value);
-    return Number.isNaN(value) ? otherwise : value;
+    return Number.isNaN(value) ? fallback : value;
   }
 
   function filter() {
-    const wanted = choices.map((name) => [name, form.elements[name].value]).filter(([, value]) => value);
+    const filters = choices.map((name) => [name, form.elements[name].value]).filter(([, value]) => value);
     const outcome = form.elements.outcome.value;
     const [low, high] = [bound("low", 0), bound("high", 1)];
-    found = data.predictions.filter((each) => {
+    matches = data.predictions.filter((each) => {
       const cell = data.cells[each.cell];
       // A margin of 0.99999 is written as 1.
       const rounded = Math.round(each.margin * 1000) / 1000;
-      return wanted.every(([name, value]) => cell[name] === value)
+      return filters.every(([name, value]) => cell[name] === value)
         && (!outcome || (outcome === "correct") === each.correct)
         && rounded >= low && rounded <= high;
     });
     const order = Number(form.elements.order.value);
-    if (order) found.sort((one, other) => order * (one.margin - other.margin));
+    if (order) matches.sort((one, other) => order * (one.margin - other.margin));
     show(0);
   }
 
-  function show(place) {
-    at = Math.max(0, Math.min(place, found.length - 1));
-    // Not disabled: a button that is loses the keyboard.
+  function show(index) {
+    at = Math.max(0, Math.min(index, matches.length - 1));
+    // Not disabled: a disabled button loses the focus.
     previous.setAttribute("aria-disabled", String(at <= 0));
-    next.setAttribute("aria-disabled", String(at >= found.length - 1));
+    next.setAttribute("aria-disabled", String(at >= matches.length - 1));
     article.replaceChildren();
     fillList();
-    if (!found.length) {
+    if (!matches.length) {
       count.textContent = "No prediction is like that. Change or clear the filters.";
       return;
     }
-    const one = found[at];
-    const said = `${(at + 1).toLocaleString("en")} of ${found.length.toLocaleString("en")}`;
-    count.textContent = `Prediction ${said}: ${one.correct ? "correct" : "wrong"}, predicted ${label(one, one.predicted)}.`;
-    article.append(...detail(one, said));
+    const one = matches[at];
+    const position = `${(at + 1).toLocaleString("en")} of ${matches.length.toLocaleString("en")}`;
+    count.textContent = `Prediction ${position}: ${one.correct ? "correct" : "wrong"}, predicted ${label(one, one.predicted)}.`;
+    article.append(...detail(one, position));
   }
 
   function fillList() {
     const first = Math.floor(at / PAGE) * PAGE;
     list.start = first + 1;
-    list.replaceChildren(...found.slice(first, first + PAGE).map((one, number) => {
+    list.replaceChildren(...matches.slice(first, first + PAGE).map((one, number) => {
       const example = data.examples[one.example];
       const button = make("button", one.correct ? "right" : "wrong",
         make("span", "mark", one.correct ? "✓" : "✗"),
@@ -119,19 +119,19 @@
     return options && options.length ? options[number] : data.cells[one.cell].labels[number];
   }
 
-  function detail(one, said) {
+  function detail(one, position) {
     const cell = data.cells[one.cell];
     const example = data.examples[one.example];
-    const title = make("h3", "", `Prediction ${said}`, make("span", one.correct ? "badge right" : "badge wrong",
+    const title = make("h3", "", `Prediction ${position}`, make("span", one.correct ? "badge right" : "badge wrong",
       one.correct ? "✓ correct" : "✗ wrong"));
     title.id = "prediction-title";
     const seed = cell.seed === "-" ? "nothing drawn" : `seed ${cell.seed}`;
     const inference = cell.inference === "none" ? "no prompt" : cell.inference;
-    const told = [cell.task, cell.title, inference, seed, `example ${example.id}`, `margin ${one.margin.toFixed(3)}`];
+    const facts = [cell.task, cell.title, inference, seed, `example ${example.id}`, `margin ${one.margin.toFixed(3)}`];
     const text = example.text || [`The text of example ${example.id} is not in this page.`];
     return [
       title,
-      make("p", "told", told.join(" · ")),
+      make("p", "meta", facts.join(" · ")),
       make("h4", "", "Input"),
       make("blockquote", example.text ? "" : "absent", ...text.map((part) => make("p", "", part))),
       one.cut ? make("p", "hint", "The input was cut to its token limit.") : "",
@@ -143,12 +143,12 @@
 
   function scoreTable(one, cell) {
     const top = Math.max(...one.shares.filter(Number.isFinite), 1e-9);
-    const heading = cell.claims ? "Probability" : "Score";
+    const heading = cell.probabilities ? "Probability" : "Score";
     const column = (name) => Object.assign(make("th", "", name), { scope: "col" });
     const rows = one.shares.map((share, number) => {
       if (!Number.isFinite(share)) return null;
       const bar = make("span", "bar");
-      bar.style.width = `${100 * Math.max(0, cell.claims ? share : share / top)}%`;
+      bar.style.width = `${100 * Math.max(0, cell.probabilities ? share : share / top)}%`;
       const track = make("span", "track", bar);
       track.setAttribute("aria-hidden", "true");
       const tags = [];
@@ -156,7 +156,7 @@
       if (number === one.gold) tags.push(make("span", "tag gold", "gold"));
       const name = make("th", "", label(one, number), ...tags);
       name.scope = "row";
-      const value = cell.claims ? `${(100 * share).toFixed(1)} %` : share.toFixed(3);
+      const value = cell.probabilities ? `${(100 * share).toFixed(1)} %` : share.toFixed(3);
       const row = make("tr", number === one.predicted ? "chosen" : "", name, make("td", "value", value),
         make("td", "wide", track), make("td", "value raw", one.scores[number].toFixed(2)));
       return row;
@@ -174,7 +174,7 @@
       const beside = nearest.filter((other) => other !== place).map((other) => data.sentences[other]);
       const origin = [sentence.source, sentence.domain, `#${sentence.id}`];
       const near = similarity === null ? "" : `similarity ${similarity.toFixed(3)}`;
-      // It is that of the sentence it was found through, which may be another.
+      // The similarity is that of the sentence it was found through, which may be another.
       const through = near && data.cells[one.cell].through;
       if (through && !beside.length) origin.push(`found through a sentence of ${near}`);
       else if (near && !through) origin.push(near);
@@ -187,7 +187,7 @@
         kept ? "" : make("p", "hint", "Not in the prompt: there was no room for it."));
     });
     const shown = make("ol", "demos", ...items);
-    // Without similarities they are in the prompt's order.
+    // Without similarities they are in the order of the prompt.
     const known = one.demos.every(([, , similarity]) => similarity !== null);
     const title = known ? "Demonstrations, nearest first" : "Demonstrations";
     shown.setAttribute("aria-label", title);
@@ -196,11 +196,11 @@
 
   previous.addEventListener("click", () => show(at - 1));
   next.addEventListener("click", () => show(at + 1));
-  // A choice counts once it is made, a number while it is typed.
+  // Apply a choice when it is made, a number while it is typed.
   form.addEventListener("change", (event) => event.target.matches("select") && filter());
   form.addEventListener("input", (event) => event.target.matches("input") && filter());
   form.addEventListener("submit", (event) => event.preventDefault());
-  // The fields have their first values again only after the event.
+  // The fields are reset only after the event.
   form.addEventListener("reset", () => setTimeout(filter));
   browser.querySelector(".panes").addEventListener("keydown", (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -208,7 +208,7 @@
     event.preventDefault();
     const inList = list.contains(document.activeElement);
     show(at + step);
-    // The button that had the focus is gone: it goes to the one of the new prediction.
+    // The focused button was replaced: focus that of the new prediction.
     if (inList) list.querySelector("[aria-current]").focus();
   });
 

@@ -1,4 +1,4 @@
-"""What the folders on the command line hold: results, and studies with results of their own."""
+"""What a page is made from: results and studies in folders, and the texts behind the ids of stored rows."""
 
 from __future__ import annotations
 
@@ -8,34 +8,75 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from zicl._util.html import slug
 from zicl.corpus.store import Sentence
 from zicl.exceptions import ConfigError, StorageError
 from zicl.lab.evaluate.examples import Example, data_hash, read_examples, read_test
 from zicl.lab.evaluate.experiment import Experiment
-from zicl.lab.evaluate.store import MANIFEST, ROWS
+from zicl.lab.evaluate.store import is_results
 from zicl.lab.evaluate.tasks import get_task, read_tasks
-from zicl.lab.report.html.sections import PageStudy, read_study
 from zicl.lab.report.study_summary import FILE as STUDY
+from zicl.lab.report.study_summary import StudySummary
 from zicl.retrieve.index import Index
+
+IMAGE_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
+
+# -- results and studies -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class FoundFolders:
-    """Results folders that stand for themselves, and studies."""
+class PageFigure:
+    """An image with its title, and its content in words for those who cannot see it."""
+
+    title: str
+    alt: str
+    type: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class PageStudy:
+    """The summary of a study, its figures, and the results folders in it."""
+
+    summary: StudySummary
+    figures: tuple[PageFigure, ...]
+    results: tuple[Path, ...]
+    # The folder, if another study on the page has the same name.
+    parent: str = ""
+
+    @property
+    def name(self) -> str:
+        """The unique name on the page."""
+        return f"{self.summary.name} ({self.parent})" if self.parent else self.summary.name
+
+    @property
+    def title(self) -> str:
+        """The unique title on the page."""
+        return f"{self.summary.title} ({self.parent})" if self.parent else self.summary.title
+
+    @property
+    def id(self) -> str:
+        """The id of its element."""
+        return slug(f"study-{self.name}")
+
+
+@dataclass(frozen=True)
+class PageFolders:
+    """Results folders that belong to no study, and studies."""
 
     results: tuple[Path, ...]
     studies: tuple[PageStudy, ...]
 
 
-def find_folders(paths: Sequence[Path]) -> FoundFolders:
-    """Results and studies in these folders and below them, each once, in the order of the names."""
+def find_folders(paths: Sequence[Path]) -> PageFolders:
+    """Find results and studies in these folders and below them, each once, sorted by name."""
     results: dict[Path, Path] = {}
     studies: dict[Path, PageStudy] = {}
     for path in paths:
         folders = list(_walk(path))
         for folder in folders:
             if (folder / STUDY).is_file():
-                studies[folder.resolve()] = read_study(folder, tuple(_results(folder)))
+                studies[folder.resolve()] = _read_study(folder)
             else:
                 results.setdefault(folder.resolve(), folder)
         if not folders:
@@ -43,95 +84,92 @@ def find_folders(paths: Sequence[Path]) -> FoundFolders:
                 f"{path} holds no results and no study" if path.is_dir() else f"there is no {path}",
                 hint="give a folder that zicl evaluate or zicl study wrote, or one that holds such folders",
             )
-    return FoundFolders(tuple(results.values()), tuple(_told_apart(studies)))
+    return PageFolders(tuple(results.values()), tuple(_with_unique_names(studies)))
 
 
-def _told_apart(studies: Mapping[Path, PageStudy]) -> Iterator[PageStudy]:
-    """Studies of one name, of two models perhaps, with the folders that they are in."""
-    for folder, study in studies.items():
-        alike = [other for other, its in studies.items() if its.told.name == study.told.name]
-        top = os.path.commonpath([other.parent for other in alike])
-        yield replace(study, within=os.path.relpath(folder.parent, top)) if len(alike) > 1 else study
-
-
-def _walk(path: Path) -> Iterator[Path]:
-    """The folders that are results or a study; nobody looks for more inside them."""
-    if (path / STUDY).is_file() or _is_results(path):
+def _walk(path: Path, *, studies: bool = True) -> Iterator[Path]:
+    """Yield the folders that are results or (``studies``) a study, but none inside them."""
+    if is_results(path) or (studies and (path / STUDY).is_file()):
         yield path
     elif path.is_dir():
         for folder in sorted(path.iterdir()):
             if folder.is_dir() and not folder.name.startswith("."):
-                yield from _walk(folder)
+                yield from _walk(folder, studies=studies)
 
 
-def _results(study: Path) -> Iterator[Path]:
-    """The results inside a study's folder: the folder itself, or folders below it."""
-    if _is_results(study):
-        yield study
-        return
-    for folder in sorted(study.iterdir()):
-        if folder.is_dir() and not folder.name.startswith("."):
-            yield from _results(folder)
+def _read_study(folder: Path) -> PageStudy:
+    summary = StudySummary.read(folder)
+    figures = []
+    for each in summary.figures:
+        path = folder / each.file
+        inside = path.resolve().is_relative_to(folder.resolve())
+        if path.suffix not in IMAGE_TYPES or not inside or not path.is_file():
+            raise StorageError(
+                f"{folder} names the figure {each.file!r}, and there is no such SVG or PNG file in it",
+                hint="run the study again",
+            )
+        figures.append(PageFigure(each.title, each.alt or each.title, IMAGE_TYPES[path.suffix], path.read_bytes()))
+    return PageStudy(summary, tuple(figures), tuple(_walk(folder, studies=False)))
 
 
-def _is_results(path: Path) -> bool:
-    # A corpus has a manifest as well, but no rows.
-    return (path / MANIFEST).is_file() and (path / ROWS).is_dir()
+def _with_unique_names(studies: Mapping[Path, PageStudy]) -> Iterator[PageStudy]:
+    """Add the folder to studies with the same name, such as those of two models."""
+    for folder, study in studies.items():
+        namesakes = [path for path, other in studies.items() if other.summary.name == study.summary.name]
+        top = os.path.commonpath([path.parent for path in namesakes])
+        yield replace(study, parent=os.path.relpath(folder.parent, top)) if len(namesakes) > 1 else study
 
 
-# -- The texts behind the ids of stored rows, looked up in the data and the corpus they were computed on.
-
+# -- texts ---------------------------------------------------------------------------------------
 
 Examples = dict[str, Example]
 
 
 @dataclass(frozen=True)
 class SourceTexts:
-    """Test and training examples by task and id, under the hash of the data they are of; and the corpus."""
+    """Test and training examples, by task and the hash of the data, and the corpus."""
 
     tests: Mapping[tuple[str, str], Examples] = field(default_factory=dict)
     training: Mapping[tuple[str, str], Examples] = field(default_factory=dict)
     index: Index | None = None
 
     def test(self, manifest: Mapping[str, Any], task: str) -> Examples:
-        """The test examples that a folder's rows of a task are about; none if these are others."""
+        """Return the test examples that a folder's rows of a task were computed on, by id; empty if not known."""
         return self.tests.get((task, str(manifest["tasks"][task].get("hash"))), {})
 
-    def train(self, manifest: Mapping[str, Any], task: str) -> Examples:
-        """The training examples that a folder's demonstrations of a task are."""
-        return self.training.get((task, str(manifest["tasks"][task].get("train_hash"))), {})
-
     def corpus(self, manifest: Mapping[str, Any]) -> Index | None:
-        """The corpus, if the folder's rows were computed with it."""
-        known = (manifest["fingerprint"].get("corpus") or {}).get("identity")
-        return self.index if self.index is not None and self.index.identity == known else None
+        """Return the corpus, if the folder's rows were computed with it."""
+        identity = (manifest["fingerprint"].get("corpus") or {}).get("identity")
+        return self.index if self.index is not None and self.index.identity == identity else None
 
     def sentence(self, manifest: Mapping[str, Any], task: str, id_: str, *, train: bool) -> Sentence | None:
-        """A demonstration with its text and where it is from, if that is known."""
+        """Return a demonstration with its text and source, if known."""
         if train:
-            example = self.train(manifest, task).get(id_)
+            examples = self.training.get((task, str(manifest["tasks"][task].get("train_hash"))), {})
+            example = examples.get(id_)
             return None if example is None else Sentence(-1, example.text, -1, 0, task, "training example")
         index = self.corpus(manifest)
-        known = index is not None and id_.isdecimal() and int(id_) < len(index.corpus)
-        return index.sentence(int(id_)) if index is not None and known else None
+        if index is None or not id_.isdecimal() or int(id_) >= len(index.corpus):
+            return None
+        return index.sentence(int(id_))
 
 
 def read_texts(experiment: Experiment, manifests: Sequence[Mapping[str, Any]]) -> SourceTexts:
-    """The texts of local files that an experiment names; what is in no file stays an id, and nothing is fetched.
+    """Read the texts of an experiment's local files. Nothing is downloaded; other texts are shown by their ids.
 
-    Files of other examples than the rows', and another corpus, are an error: ids would get the wrong texts.
+    Files with other examples than the rows', and another corpus, are an error: ids would get the wrong texts.
     """
-    own = read_tasks(Path(experiment.task_file)) if experiment.task_file else {}
+    user_tasks = read_tasks(Path(experiment.task_file)) if experiment.task_file else {}
     tests, training = {}, {}
     for name in experiment.tasks:
-        task = get_task(name, own)
+        task = get_task(name, user_tasks)
         test, train = experiment.data.get(name) or task.test, experiment.train.get(name) or task.train
         if test and test != "hub":
-            found = read_test(task, test)
-            tests[name, _known(name, "hash", data_hash(found), manifests)] = {each.id: each for each in found}
-        if train and train != "hub" and any(_entry(m, name).get("train_hash") for m in manifests):
-            found = read_examples(task, train, "train")
-            training[name, _known(name, "train_hash", data_hash(found), manifests)] = {each.id: each for each in found}
+            examples = read_test(task, test)
+            tests[name, _checked_hash(name, "hash", examples, manifests)] = {each.id: each for each in examples}
+        if train and train != "hub" and any(_task_entry(m, name).get("train_hash") for m in manifests):
+            examples = read_examples(task, train, "train")
+            training[name, _checked_hash(name, "train_hash", examples, manifests)] = {e.id: e for e in examples}
     index = None if experiment.corpus is None else Index.open(experiment.corpus.path, offline=True)
     texts = SourceTexts(tests, training, index)
     if index is not None and not any(texts.corpus(manifest) for manifest in manifests):
@@ -142,13 +180,14 @@ def read_texts(experiment: Experiment, manifests: Sequence[Mapping[str, Any]]) -
     return texts
 
 
-def _entry(manifest: Mapping[str, Any], task: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = manifest["tasks"].get(task) or {}
-    return found
+def _task_entry(manifest: Mapping[str, Any], task: str) -> Mapping[str, Any]:
+    return manifest["tasks"].get(task) or {}
 
 
-def _known(task: str, kind: str, value: str, manifests: Sequence[Mapping[str, Any]]) -> str:
-    if not any(_entry(manifest, task).get(kind) == value for manifest in manifests):
+def _checked_hash(task: str, kind: str, examples: Sequence[Example], manifests: Sequence[Mapping[str, Any]]) -> str:
+    """Return the hash of the examples, if the rows of some folder were computed on them."""
+    value = data_hash(examples)
+    if not any(_task_entry(manifest, task).get(kind) == value for manifest in manifests):
         raise ConfigError(
             f"the results of {task} were computed on other {'test' if kind == 'hash' else 'training'} examples "
             "than those of the file",

@@ -1,7 +1,7 @@
-"""Echo: the completions interface repeats the prompt, with the log-likelihood of every token of it.
+"""Echo: the completions interface repeats the prompt with the log-likelihood of each of its tokens.
 
-The prompt goes as token numbers where the server takes them. Where it takes only text, the server splits it by
-itself: then its tokens must begin where ours do, which their offsets in the text show.
+The prompt is sent as token numbers if the server accepts them. A server that accepts only text splits it by itself:
+then its tokens must begin where ours do, which the offsets of the tokens in the text show.
 """
 
 from __future__ import annotations
@@ -10,95 +10,140 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from zicl.exceptions import ServerError, TokenizationError
-from zicl.lm.remote.backends.base import TokenSplit, check_logprobs, missing_error, select_part
+from zicl.lm.remote.backends.base import LogprobBackend, LogprobReader, check_logprobs, missing_error, select_part
+from zicl.lm.remote.backends.trial import (
+    EQUAL,
+    TRIAL_TEXT,
+    TokenSplit,
+    check_split,
+    diverging_requests,
+    same_tokens,
+    trial_logprobs,
+    trial_requests,
+)
 from zicl.lm.remote.client import Client
 from zicl.lm.remote.requests import ScoreRequest, TokenLogprobs
+from zicl.prompt.tokens import Tokenizer
 
-# tokens: numbers, as they are. text: as text, a first token is the server's own matter.
-# text behind bos: as text that begins with the beginning-of-sequence token written out.
+# tokens: token numbers. text: as text, to which the server may prepend a BOS token. text behind bos: as text that
+# begins with the BOS token spelled out.
 Form = Literal["tokens", "text", "text behind bos"]
+
+
+def open_echo(client: Client, model: str, tokenizer: Tokenizer, *, form: Form) -> LogprobBackend:
+    """Return the backend, if the server echoes the trial text in this form with the right numbers."""
+    server_adds_bos = check_split(tokenizer, EchoBackend(client, model, "text").split(TRIAL_TEXT))
+    if form == "text behind bos" and (server_adds_bos or tokenizer.bos is None):
+        raise ServerError("there is no other beginning-of-sequence token to put first")
+    adds_bos, bos = server_adds_bos or form == "text behind bos", None
+    if adds_bos and form != "tokens" and tokenizer.bos is not None:
+        bos = (tokenizer.bos, tokenizer.decode((tokenizer.bos,)))
+    backend = EchoBackend(client, model, form, adds_bos=adds_bos, bos=bos)
+    requests = trial_requests(tokenizer, adds_bos=adds_bos)
+    # The checks below are about numbers that make sense.
+    trial_logprobs(backend, requests)
+    sent = requests[0].given.tokens + requests[0].targets.tokens
+    if form == "tokens" and not same_tokens(tokenizer, backend.echo(requests[0]).tokens, sent):
+        raise ServerError(f"{client.address.host} repeats other tokens than the numbers that were sent")
+    # The most likely token at a position does not depend on the token that is there. If it does, the numbers are those
+    # of the next position, as with llama-cpp-python if there is no first token that it can leave out.
+    best = [backend.best_next(request) for request in diverging_requests(tokenizer, requests)]
+    if abs(best[0] - best[1]) > EQUAL:
+        raise ServerError(f"{client.address.host} gives log-likelihoods that are one token off in its {backend.name}")
+    return backend
 
 
 @dataclass(frozen=True)
 class EchoResponse:
-    """The lists of an answer, one entry a token, without the one that was generated."""
+    """The lists of an answer, one entry per token of the prompt, and the number of tokens that the server counts."""
 
     tokens: list[str]
     offsets: list[int]
-    numbers: list[Any]
+    logprobs: list[Any]
     best: list[Any]
     count: int
 
 
 class EchoBackend:
-    """Asks for one token more than the prompt and drops it: none at all means no limit to some servers."""
+    """Request an echo and one generated token, which is dropped: to some servers, none at all means no limit.
 
-    def __init__(self, client: Client, model: str, form: Form = "tokens", bos: tuple[int, str] | None = None) -> None:
-        self.name = f"echo of {form}"
+    ``bos`` is the token, as number and text, that the server reads before a text.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        model: str,
+        form: Form = "tokens",
+        *,
+        adds_bos: bool = False,
+        bos: tuple[int, str] | None = None,
+    ) -> None:
+        self.name, self.adds_bos = f"echo of {form}", adds_bos
+        self.next_token: LogprobReader | None = None
         self._client, self._model, self._form, self._bos = client, model, form, bos
         self._host = client.address.host
 
-    def read(self, question: ScoreRequest) -> TokenLogprobs:
-        """One request a question."""
-        echoed = self.ask(question)
-        start = self._start(question, echoed)
-        return check_logprobs(echoed.numbers[start : start + len(question.wanted)], len(question.wanted), self._host)
+    def read(self, request: ScoreRequest) -> TokenLogprobs:
+        """Read the targets after checking where they begin."""
+        echoed = self.echo(request)
+        start, count = self._start(request, echoed), len(request.targets)
+        return check_logprobs(echoed.logprobs[start : start + count], count, self._host)
 
-    def ask(self, question: ScoreRequest) -> EchoResponse:
-        """What the server repeats of a question."""
-        whole = question.given + question.wanted
-        if self._form == "tokens":
-            return self._ask(list(whole.tokens), len(whole))
-        return self._ask(self._front(question) + whole.text, len(whole), len(whole.text))
-
-    def best_next(self, question: ScoreRequest) -> float:
-        """The log-likelihood of the most likely token in the place of the first wanted one."""
-        echoed = self.ask(question)
-        best = echoed.best[self._start(question, echoed)]
+    def best_next(self, request: ScoreRequest) -> float:
+        """Return the log-likelihood of the most likely token at the position of the first target."""
+        echoed = self.echo(request)
+        best = echoed.best[self._start(request, echoed)]
         if not isinstance(best, dict) or not best:
             raise missing_error("top_logprobs", self._host)
         return max(check_logprobs(list(best.values()), len(best), self._host))
 
     def split(self, text: str) -> TokenSplit:
-        """The texts of the tokens the server makes of a text."""
-        echoed = self._ask(text, len(text), len(text))
+        """Return the texts of the tokens that the server makes of a text."""
+        echoed = self._post(text, len(text), len(text))
         return TokenSplit(tuple(echoed.tokens), echoed.count)
 
-    def _front(self, question: ScoreRequest) -> str:
-        """What stands before the text: the first token, written out where the server reads it so."""
+    def echo(self, request: ScoreRequest) -> EchoResponse:
+        """Return what the server repeats of a request."""
+        prompt = request.given + request.targets
+        if self._form == "tokens":
+            return self._post(list(prompt.tokens), len(prompt))
+        return self._post(self._spelled_bos(request) + prompt.text, len(prompt), len(prompt.text))
+
+    def _spelled_bos(self, request: ScoreRequest) -> str:
+        """Return the first token as text, if the server has to read it from the text."""
         if self._bos is None:
             return ""
-        if question.given.tokens[:1] != (self._bos[0],):
+        if request.given.tokens[:1] != (self._bos[0],):
             raise TokenizationError(
                 f"{self._host} reads a beginning-of-sequence token before every text, and this prompt has none",
-                hint='leave prompt.bos as it is ("auto")',
+                hint='leave prompt.bos at "auto"',
             )
         return self._bos[1] if self._form == "text behind bos" else ""
 
-    def _start(self, question: ScoreRequest, echoed: EchoResponse) -> int:
-        """Where the wanted tokens begin, after checking that the server split the text as we did."""
-        given, wanted = len(question.given), len(question.wanted)
+    def _start(self, request: ScoreRequest, echoed: EchoResponse) -> int:
+        """Return where the targets begin, after checking that the server split the text as we did."""
         if self._form == "tokens":
-            return given
-        shown = given - (self._bos is not None)
-        joint = len(question.given.text)
-        begin = sum(offset < joint for offset in echoed.offsets)
-        if begin >= len(echoed.offsets) or echoed.offsets[begin] != joint:
+            return len(request.given)
+        expected = len(request.given) - (self._bos is not None), len(request.targets)
+        joint = len(request.given.text)
+        start = sum(offset < joint for offset in echoed.offsets)
+        if start >= len(echoed.offsets) or echoed.offsets[start] != joint:
             raise TokenizationError(
-                f"{self._host} reads a token that spans the joint between given and scored text: "
-                f"{echoed.tokens[begin - 1]!r}",
-                hint="use a server that takes token numbers (vLLM, SGLang), or a template whose lines end otherwise",
+                f"{self._host} reads a token that spans the boundary between given and scored text: "
+                f"{echoed.tokens[start - 1]!r}",
+                hint="use a server that takes token numbers (vLLM, SGLang), or a template whose lines end differently",
             )
-        if (begin, len(echoed.offsets) - begin) != (shown, wanted):
+        if (start, len(echoed.offsets) - start) != expected:
             raise TokenizationError(
-                f"{self._host} reads {begin} + {len(echoed.offsets) - begin} tokens where the tokenizer "
-                f"writes {shown} + {wanted}",
-                hint="the text holds a special token written out, or the tokenizer is not the server's",
+                f"{self._host} reads {start} + {len(echoed.offsets) - start} tokens where the tokenizer "
+                f"writes {expected[0]} + {expected[1]}",
+                hint="the text contains a special token spelled out, or the tokenizer is not the server's",
             )
-        return begin
+        return start
 
-    def _ask(self, prompt: str | list[int], tokens: int, length: int | None = None) -> EchoResponse:
-        """Send a prompt of so many tokens; of a text, the last ``length`` characters are shown by token."""
+    def _post(self, prompt: str | list[int], tokens: int, length: int | None = None) -> EchoResponse:
+        """Send a prompt of this many tokens; of a text, the tokens of the last ``length`` characters are shown."""
         body = {
             "model": self._model,
             "prompt": prompt,
@@ -108,17 +153,17 @@ class EchoBackend:
             "echo": True,
         }
         answer = self._client.post(f"{self._client.address.base}/completions", body, tokens=tokens)
-        found = select_part(answer, "choices", 0, "logprobs", server=self._host)
-        lists = [select_part(found, key, server=self._host) for key in ("tokens", "text_offset", "token_logprobs")]
+        logprobs = select_part(answer, "choices", 0, "logprobs", server=self._host)
+        lists = [select_part(logprobs, key, server=self._host) for key in ("tokens", "text_offset", "token_logprobs")]
         if not all(isinstance(one, list) for one in lists) or not all(isinstance(at, int) for at in lists[1]):
             raise missing_error("lists of tokens, their offsets and numbers", self._host)
-        lists.append(found.get("top_logprobs") or [None] * len(lists[0]))
+        lists.append(logprobs.get("top_logprobs") or [None] * len(lists[0]))
         if len({len(one) for one in lists}) != 1:
             raise ServerError(
                 f"{self._host} gave lists of different lengths for one prompt",
-                hint="a proxy or the server itself shortens answers: look for a limit in its options",
+                hint="look for a limit on the length of answers in the options of the server, or of a proxy before it",
             )
-        # What follows the prompt was generated. Offsets count from the first token that is shown.
+        # Offsets count from the first token that is shown. The tokens after the prompt were generated.
         first = min(lists[1], default=0)
         lists[1] = [offset - first for offset in lists[1]]
         count = len(prompt) if length is None else sum(offset < length for offset in lists[1])

@@ -1,0 +1,115 @@
+"""Check what a command was given before anything slow is loaded: a mistake is said in the first second.
+
+``CHECKS`` is the one table: a command hands ``preflight`` what it was given, by these names. To check something new,
+write a function and one line in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from zicl._util.process import require_extra
+from zicl.exceptions import IndexMissingError, ModelNotFoundError, StorageError, TextError
+
+
+def _corpus(path: str | Path) -> None:
+    """A corpus is complete, can be read by this version, and has an index."""
+    from zicl.corpus.store import read_manifest
+    from zicl.retrieve.builder import FOLDER, MANIFEST
+
+    read_manifest(Path(path))
+    if not (Path(path) / FOLDER / MANIFEST).is_file():
+        raise IndexMissingError(f"{path} has text but no index", hint=f"zicl index build {path}")
+
+
+def _saved(path: Path) -> None:
+    """A saved classifier is there, and has a format this version reads."""
+    from zicl.persistence import read_folder
+
+    read_folder(path)
+
+
+def _save(path: Path) -> None:
+    """A classifier can be saved there: nothing else has that name."""
+    from zicl._util.files import check_replaceable
+    from zicl.persistence import CLASSIFIER
+
+    check_replaceable(path, CLASSIFIER, "saved classifier")
+
+
+def _new_classifier(path: Path) -> None:
+    """Nothing is there yet."""
+    if path.exists():
+        raise StorageError(f"{path} exists already", hint="choose another name with -o, or pass --overwrite")
+
+
+def _output(path: Path) -> None:
+    """Rows can be written in the format that the name says."""
+    from zicl.inputs.output import check_output_path
+
+    check_output_path(path)
+
+
+def _file(path: str) -> None:
+    """A file of texts is there, in a format that can be read."""
+    from zicl.inputs.files import FORMATS, detect_format
+
+    if path == "-":
+        return
+    if not Path(path).is_file():
+        raise TextError(f"there is no file {path}", hint="check the path")
+    if detect_format(path) is None:
+        raise TextError(
+            f"{path}: a file of this kind cannot be read",
+            hint=f"expected {', '.join('.' + name for name in FORMATS[:-1])} or .{FORMATS[-1]}",
+        )
+
+
+def _lm(spec: str) -> None:
+    """A model's name is one of the catalog, a hub id, an address, or a folder or file that is there."""
+    from zicl._util.catalog import catalog
+    from zicl._util.registry import did_you_mean
+    from zicl.lm.remote.settings import is_remote
+
+    if is_remote(spec) or spec in catalog() or spec.startswith("hf:"):
+        return
+    path = Path(spec.removeprefix("gguf:")).expanduser()
+    if spec.startswith("gguf:") and not path.is_file():
+        raise ModelNotFoundError(f"there is no file {path}", hint="check the path behind gguf:")
+    if not path.exists() and "/" not in spec:
+        raise did_you_mean("language model", spec, (name for name, asset in catalog().items() if asset.kind == "lm"))
+
+
+def _pages(_: Any) -> None:
+    """The packages of the server are installed."""
+    require_extra("serve", "zicl serve", "fastapi", "prometheus_client", "starlette", "uvicorn")
+
+
+def _figures(_: Any) -> None:
+    """The package that draws figures is installed."""
+    from zicl.lab.report.plotting import check_plotting
+
+    check_plotting()
+
+
+CHECKS: Mapping[str, Callable[[Any], None]] = {
+    "serving": _pages,
+    "figures": _figures,
+    "output": _output,
+    "save": _save,
+    "new_classifier": _new_classifier,
+    "saved": _saved,
+    "file": _file,
+    "fit": _file,
+    "lm": _lm,
+    "corpus": _corpus,
+}
+
+
+def preflight(**given: Any) -> None:
+    """Run the checks for what was given; None was not given."""
+    for name, check in CHECKS.items():
+        if given.get(name) is not None:
+            check(given[name])

@@ -1,0 +1,102 @@
+"""What is wrong is said before anything slow is loaded, and an old option's error names its successor."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import LABELS
+from zicl.cli.help import check_renamed
+from zicl.cli.preflight import CHECKS, preflight
+from zicl.exceptions import UsageError
+
+
+@pytest.fixture
+def no_models(monkeypatch):
+    def loaded(*_, **__):
+        pytest.fail("a model was loaded")
+
+    monkeypatch.setattr("zicl.lm.load.load_lm", loaded)
+    monkeypatch.setattr("zicl.retrieve.encoder.load_encoder", loaded)
+
+
+def test_a_corpus_without_an_index(run, jsonl, tmp_path, no_models):
+    assert run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--index", "none")[0] == 0
+    for command in (["classify", "a text"], ["explain", "a text"], ["suggest", "-f", jsonl], ["serve"]):
+        code, _, err = run(*command, "--corpus", tmp_path / "c.zicl", "--labels", LABELS)
+        assert code == 1, err
+        assert "has text but no index" in err
+        assert f"zicl index build {tmp_path / 'c.zicl'}" in err
+    code, _, err = run("evaluate", "--corpus", tmp_path / "c.zicl", "-o", tmp_path / "results")
+    assert (code, (tmp_path / "results").exists()) == (1, False)
+    assert "has text but no index" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["-o", "labelled.xlsx"], "results are written row by row, as .csv or .jsonl"),
+        (["--with", "nothing.zicl-clf"], "is not a saved classifier"),
+        (["--lm", "smolm2-135m"], "did you mean 'smollm2-135m'?"),
+        (["--lm", "gguf:nothing.gguf"], "there is no file"),
+        (["--fit", "nothing.csv", "--calibrate", "batch"], "there is no file nothing.csv"),
+        (["--save", "taken"], "is not a saved classifier"),
+    ],
+)
+def test_what_cannot_work(run, tmp_path, monkeypatch, no_models, given, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "letter.txt").write_text("mine")
+    labels = [] if "--with" in given else ["--labels", LABELS]
+    code, _, err = run("classify", "a text", *labels, *given)
+    assert code in (1, 2), err
+    assert message in err
+    assert (tmp_path / "taken" / "letter.txt").read_text() == "mine"
+
+
+def test_a_file_that_is_not_there_or_cannot_be_read(run, tmp_path, no_models):
+    (tmp_path / "photo.png").write_bytes(b"")
+    for name, message in (("nothing.csv", "there is no file"), ("photo.png", "a file of this kind cannot be read")):
+        code, _, err = run("classify", "-f", tmp_path / name, "--labels", LABELS)
+        assert code == 2
+        assert message in err
+
+
+def test_what_was_not_given_is_not_checked():
+    preflight(**dict.fromkeys(CHECKS))
+
+
+def test_the_checks_of_names_import_neither_torch_nor_transformers(tmp_path):
+    script = (
+        "import sys; from zicl.cli.preflight import preflight\n"
+        "from zicl.exceptions import ZICLError\n"
+        "given = {'corpus': 'x.zicl', 'output': 'x.xlsx', 'lm': 'x', 'file': 'x.csv', 'saved': 'x'}\n"
+        "for name, value in given.items():\n"
+        "    try: preflight(**{name: __import__('pathlib').Path(value) if name in ('output', 'saved') else value})\n"
+        "    except ZICLError: print(name)\n"
+        "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert found.stdout.split("\n")[:-1] == ["corpus", "output", "lm", "file", "saved", "[]"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "successor"),
+    [
+        (["classify", "a text", "--retrieval", "diverse"], "--set retrieval.method=diverse"),
+        (["explain", "a text", "--share=8"], "--set retrieval.share=8"),
+        (["evaluate", "--dtype", "bfloat16"], "--set scoring.dtype=bfloat16"),
+        (["study", "order", "--max-cost"], "--server max_cost=VALUE"),
+        (["corpus", "build", "--workers", "4"], "--on ray,workers=4"),
+    ],
+)
+def test_an_option_that_changed_its_name(arguments, successor):
+    with pytest.raises(UsageError, match=re.escape(f"is now {successor}")) as error:
+        check_renamed(arguments)
+    assert "--help" in error.value.hint
+
+
+def test_options_that_kept_their_names_and_texts_that_look_like_options():
+    check_renamed(["retrieve", "a text", "--retrieval", "diverse"])
+    check_renamed(["classify", "--", "--share"])

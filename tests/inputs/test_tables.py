@@ -1,0 +1,82 @@
+"""Rows of a user's file: formats, and errors that name the row."""
+
+import pytest
+
+from zicl.exceptions import TextError
+from zicl.inputs.tables import read_records, read_rows
+
+
+def test_all_rows_without_text_are_reported_at_once(tmp_path):
+    path = tmp_path / "tickets.csv"
+    path.write_text("id,text\n1,One lamp.\n2,\n3, \n4,Two lamps.\n")
+    with pytest.raises(TextError, match=r"row 2 below the header: .* as in 2 rows in total \(2, 3\)"):
+        read_rows(str(path))
+    path.write_text("id,text\n" + "".join(f"{number},\n" for number in range(9)))
+    with pytest.raises(TextError, match=r"in 9 rows in total \(1, 2, 3, 4, 5, …\)"):
+        read_rows(str(path))
+    path.write_text("id,text\n1,One lamp.\n2,\n")
+    with pytest.raises(TextError, match="row 2 below the header, column 'text', is empty"):
+        read_rows(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "id,text\n1,One lamp.\n2,Two, or three.\n", "a.csv, row 2 below the header: it has more cells"),
+        ("a.csv", "text,label\nA broken\nlamp,bad\n", "a.csv, row 1 below the header: it has fewer cells"),
+        (
+            "a.csv",
+            'id,text\n1,"One lamp.\n2,Two lamps.\n',
+            "a.csv, the row that begins in line 2: unexpected end of data",
+        ),
+        (
+            "a.tsv",
+            'text\tid\n"One" lamp.\t1\n"Two" lamps.\t2\n',
+            "a.tsv, the row that begins in line 2: .* expected after",
+        ),
+    ],
+)
+def test_a_row_that_does_not_match_the_header_is_an_error(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(TextError, match=message) as error:
+        read_records(str(tmp_path / name))
+    assert "quote" in error.value.hint
+
+
+def test_the_file_name_implies_the_delimiter(tmp_path):
+    (tmp_path / "dump.tsv").mkdir()
+    for path, mark in ((tmp_path / "A.TSV", "\t"), (tmp_path / "dump.tsv" / "a.csv", ",")):
+        path.write_text(f"id{mark}text\n1{mark}One lamp.\n")
+        assert read_records(str(path)) == [{"id": "1", "text": "One lamp."}]
+
+
+def test_invalid_parquet(tmp_path):
+    (tmp_path / "a.parquet").write_text("One lamp.")
+    with pytest.raises(TextError, match=r"a\.parquet is not a valid Parquet file"):
+        read_records(str(tmp_path / "a.parquet"))
+
+
+def test_jsonl_counts_blank_lines_in_errors_only(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "One lamp."}\n\n"Two lamps."\n')
+    assert read_records(str(path)) == [{"text": "One lamp."}, {"text": "Two lamps."}]
+    path.write_text('{"text": "One lamp."}\n\nTwo lamps.\n')
+    with pytest.raises(TextError, match=r"a\.jsonl, line 3: not JSON"):
+        read_records(str(path))
+
+
+def test_ids_are_unique(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,text\n1,One lamp.\n1,Two lamps.\n")
+    with pytest.raises(TextError, match="row 2 below the header: the id '1' occurs twice"):
+        read_rows(str(path))
+    assert [row.id for row in read_rows(str(path), distinct=False)] == ["1", "1"]
+
+
+def test_rows_without_ids_are_recognised_in_a_longer_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("One lamp.\nOne lamp.\n")
+    first, again = (row.id for row in read_rows(str(path)))
+    assert again == f"{first}-2"
+    path.write_text("Two lamps.\nOne lamp.\nOne lamp.\n")
+    assert [row.id for row in read_rows(str(path))][1:] == [first, again]
