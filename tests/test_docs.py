@@ -5,6 +5,7 @@ import importlib
 import os
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -163,3 +164,11 @@ def test_every_study_has_its_place():
 
     text = (ROOT / "docs/STUDIES.md").read_text(encoding="utf-8")
     assert all(f"<!-- {name}: begin -->" in text for name in NAMES)
+
+
+def test_the_tree_of_the_architecture_is_that_of_the_modules():
+    page = ROOT / "docs/ARCHITECTURE.md"
+    namespace = runpy.run_path(str(ROOT / "docs/make_architecture.py"))
+    folders = {str(path.parent.relative_to(ROOT / "src/zicl")) for path in (ROOT / "src/zicl").rglob("__init__.py")}
+    assert {folder or "." for folder in namespace["FOLDERS"]} == folders
+    assert page.read_text(encoding="utf-8") == namespace["page"](page.read_text(encoding="utf-8"))

@@ -178,6 +178,8 @@ def test_a_finished_run_loads_no_model(run, corpus, lm_folder, tmp_path, monkeyp
     chosen = [*given, "--methods", "z-icl,no-demos", "--inference", "direct", "--examples", 3, "-o", tmp_path / "r"]
     code, _, err = run("evaluate", *chosen, "--seeds", 13)
     assert code == 0, err
+    # The folder of the tiny model stands for a hash-checked name.
+    monkeypatch.setattr("zicl.lab.evaluate.run.catalog", lambda: {str(lm_folder): None})
     monkeypatch.setattr("zicl.lm.load.load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
     code, _, err = run("evaluate", *chosen, "--seeds", 13)
     assert code == 0, err
@@ -186,3 +188,26 @@ def test_a_finished_run_loads_no_model(run, corpus, lm_folder, tmp_path, monkeyp
         run("evaluate", *chosen, "--seeds", "13,21")
     with pytest.raises(pytest.fail.Exception, match="a model was loaded"):
         run("evaluate", *chosen, "--seeds", 13, "--set", "scoring.dtype=bfloat16")
+    # Any other model has to be loaded to be compared.
+    monkeypatch.setattr("zicl.lab.evaluate.run.catalog", dict)
+    with pytest.raises(pytest.fail.Exception, match="a model was loaded"):
+        run("evaluate", *chosen, "--seeds", 13)
+
+
+def test_a_run_killed_before_its_rows_were_compacted_is_finished(run, corpus, lm_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("zicl.lab.evaluate.run.catalog", lambda: {str(lm_folder): None})
+    given = ["--task-file", write_task(tmp_path), "--tasks", "Days", "--corpus", corpus, "--lm", lm_folder, "--offline"]
+    folder = tmp_path / "r"
+    chosen = [*given, "--methods", "no-demos", "--inference", "direct", "--examples", 3, "-o", folder]
+    assert run("evaluate", *chosen)[0] == 0
+    rows, manifest = (folder / "rows.parquet").read_bytes(), (folder / "manifest.json").read_text()
+    # As it is when the last batch is written and nothing else.
+    (folder / "rows").mkdir()
+    (folder / "rows.parquet").rename(folder / "rows" / "batch.parquet")
+    (folder / "manifest.json").write_text(manifest.replace('"complete": true', '"complete": false'))
+    code, _, err = run("evaluate", *chosen)
+    assert code == 0, err
+    assert "zicl report" in err
+    assert (folder / "rows.parquet").read_bytes() == rows
+    assert (folder / "manifest.json").read_text() == manifest
+    assert not (folder / "rows").exists()

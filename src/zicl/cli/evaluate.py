@@ -29,7 +29,7 @@ OutputOption = Annotated[
 
 @dataclass(frozen=True)
 class VerifyOptions(ExperimentOptions):
-    """The options of an experiment whose rows are scored again: a server is asked again, too."""
+    """The options of an experiment whose rows are scored again: a server is queried again, too."""
 
     recall: ClassVar[bool] = False
 
@@ -54,23 +54,20 @@ def evaluate(
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None and dry_run:
         raise UsageError("--dry-run measures this machine, not a cluster", hint="leave out --on, and divide")
+    if cluster_choice is not None:
+        check_cost(options)
     with progress_bars() as report, ExitStack() as stack:
-        compute = None
-        if cluster_choice is not None:
-            # The workers load the models, this process only what it plans with.
-            check_cost(options)
-            context, cluster = options.plan(report), stack.enter_context(connected(cluster_choice))
-            workers = evaluation_workers(options, context, cluster, cluster_choice.searchers, report)
-            compute = stack.enter_context(workers)
-        else:
-            context = options.load(report)
+        # On a cluster the workers load the models, this process only what it plans with.
+        context = options.load(report) if cluster_choice is None else options.plan(report)
         if dry_run:
             answer = _dry_run(context, output, part)
         else:
-            # A run with nothing left to do loads no model.
-            summary = finished(context, output, part) or run(
-                context, output, shard=part, compute=compute, report=report
-            )
+            nothing_left, compute = finished(context, output, part), None
+            if nothing_left is None and cluster_choice is not None:
+                cluster = stack.enter_context(connected(cluster_choice))
+                workers = evaluation_workers(options, context, cluster, cluster_choice.searchers, report)
+                compute = stack.enter_context(workers)
+            summary = nothing_left or run(context, output, shard=part, compute=compute, report=report)
             answer = {**asdict(summary), "results": str(output)}
     if json_output:
         typer.echo(json.dumps(answer))

@@ -110,14 +110,15 @@ class ExperimentOptions(DataOptions):
         """Return the experiment, checked; nothing is loaded."""
         from zicl.lab.evaluate.experiment import read_experiment
 
-        return self.placed(read_experiment(self.experiment, self.given()), self.experiment)
+        experiment = self.placed(read_experiment(self.experiment, self.given()), self.experiment)
+        check_loading(experiment.lm, experiment.scoring.model_fields_set)
+        return experiment
 
     def load(self, report: ProgressReport) -> ExperimentContext:
         """Return the experiment with its examples read, and a model behind a server opened."""
         from zicl.lab.evaluate.context import ExperimentContext
 
         experiment = self.read()
-        check_loading(experiment.lm, experiment.scoring.model_fields_set)
         self.begin()
         lm = self.language_model(experiment.lm, offline=self.offline)
         return ExperimentContext(

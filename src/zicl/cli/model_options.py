@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 REMOTE = ("allow_remote_text", "server")
 # What --server sets, of ``zicl.lm.remote.settings.RemoteSettings``.
 _SERVER_KEYS = ("tokenizer", "context", "requests", "timeout", "attempts", "price_in", "price_out", "max_cost")
+_NEXT_KEY = rf",(?=(?:{'|'.join(_SERVER_KEYS)})=)"
 
 
 def parse_server(entries: list[str] | None) -> dict[str, str]:
@@ -27,7 +29,7 @@ def parse_server(entries: list[str] | None) -> dict[str, str]:
     {'requests': '16', 'max_cost': '2.5', 'tokenizer': 'hf:org/model'}
     """
     given: dict[str, str] = {}
-    for entry in (part for joined in entries or [] for part in joined.split(",")):
+    for entry in (part for joined in entries or [] for part in re.split(_NEXT_KEY, joined)):
         key, equals, value = entry.partition("=")
         if not equals or not value or key not in _SERVER_KEYS:
             raise UsageError(f"--server {entry!r}: expected KEY=VALUE", hint=f"keys are: {', '.join(_SERVER_KEYS)}")
@@ -55,7 +57,8 @@ class RemoteOptions:
         typer.Option(
             "--server",
             help="How to use a model's server, as KEY=VALUE: tokenizer (catalog name, hf:ID, folder), context (tokens),"
-            " requests (in parallel), price_in, price_out (per million tokens), max_cost (stop before spending more).",
+            " requests (in parallel), timeout (seconds), attempts, price_in, price_out (per million tokens),"
+            " max_cost (stop before spending more).",
             rich_help_panel=MODEL,
         ),
     ] = None
@@ -96,7 +99,7 @@ class RemoteOptions:
         return changed
 
     def finish(self) -> None:
-        """Print what the servers were asked and paid for, and close the connections."""
+        """Print the requests and the cost of the servers, and close the connections."""
         for lm in self.opened:
             print_status(f"{lm.name}: {lm.usage}")
             lm.close()

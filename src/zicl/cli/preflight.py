@@ -15,7 +15,7 @@ from zicl.exceptions import IndexMissingError, ModelNotFoundError, StorageError,
 
 
 def _corpus(path: str | Path) -> None:
-    """A corpus is complete, can be read by this version, and has an index."""
+    """Check that a corpus is complete, can be read by this version, and has an index."""
     from zicl.corpus.store import read_manifest
     from zicl.retrieve.builder import FOLDER, MANIFEST
 
@@ -25,14 +25,14 @@ def _corpus(path: str | Path) -> None:
 
 
 def _saved(path: Path) -> None:
-    """A saved classifier is there, and has a format this version reads."""
+    """Check that a saved classifier exists, in a format that this version reads."""
     from zicl.persistence import read_folder
 
     read_folder(path)
 
 
 def _save(path: Path) -> None:
-    """A classifier can be saved there: nothing else has that name."""
+    """Check that nothing else has the name a classifier is saved under."""
     from zicl._util.files import check_replaceable
     from zicl.persistence import CLASSIFIER
 
@@ -40,20 +40,20 @@ def _save(path: Path) -> None:
 
 
 def _new_classifier(path: Path) -> None:
-    """Nothing is there yet."""
+    """Check that the target does not exist yet."""
     if path.exists():
         raise StorageError(f"{path} exists already", hint="choose another name with -o, or pass --overwrite")
 
 
 def _output(path: Path) -> None:
-    """Rows can be written in the format that the name says."""
+    """Check that rows can be written in the format of the file's name."""
     from zicl.inputs.output import check_output_path
 
     check_output_path(path)
 
 
 def _file(path: str) -> None:
-    """A file of texts is there, in a format that can be read."""
+    """Check that a file of texts exists, in a format that can be read."""
     from zicl.inputs.files import FORMATS, detect_format
 
     if path == "-":
@@ -68,11 +68,13 @@ def _file(path: str) -> None:
 
 
 def _lm(spec: str) -> None:
-    """A model's name is one of the catalog, a hub id, an address, or a folder or file that is there."""
+    """Check that a model is in the catalog, a hub id, an address, or an existing folder or file."""
     from zicl._util.catalog import catalog
     from zicl._util.registry import did_you_mean
     from zicl.lm.remote.settings import is_remote
 
+    if is_remote(spec):
+        require_extra("remote", "a model behind a server", "httpx", "tenacity")
     if is_remote(spec) or spec in catalog() or spec.startswith("hf:"):
         return
     path = Path(spec.removeprefix("gguf:")).expanduser()
@@ -83,12 +85,12 @@ def _lm(spec: str) -> None:
 
 
 def _pages(_: Any) -> None:
-    """The packages of the server are installed."""
+    """Check that the packages of the server are installed."""
     require_extra("serve", "zicl serve", "fastapi", "prometheus_client", "starlette", "uvicorn")
 
 
 def _figures(_: Any) -> None:
-    """The package that draws figures is installed."""
+    """Check that the package that draws figures is installed."""
     from zicl.lab.report.plotting import check_plotting
 
     check_plotting()

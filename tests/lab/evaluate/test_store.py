@@ -149,8 +149,8 @@ def test_a_segment_that_contradicts_the_rows_is_an_error(make, tmp_path):
 def test_segments_that_a_running_evaluation_compacts_are_read_from_its_file(make, tmp_path, monkeypatch):
     evaluate(make(), tmp_path / "r")
     results = ResultsFolder.open(tmp_path / "r")
-    listed, gone = ResultsFolder._segments, iter([[tmp_path / "r" / SEGMENTS / "gone.parquet"]])
-    monkeypatch.setattr(ResultsFolder, "_segments", lambda self: next(gone, None) or listed(self))
+    listed, gone = ResultsFolder.segments, iter([[tmp_path / "r" / SEGMENTS / "gone.parquet"]])
+    monkeypatch.setattr(ResultsFolder, "segments", lambda self: next(gone, None) or listed(self))
     assert results.table().num_rows == len(results.done()) > 0
 
 

@@ -41,7 +41,7 @@ class Access:
 
     @property
     def trusted_hosts(self) -> list[str]:
-        """The host names that a Host header may hold; any, where a token keeps other sites out."""
+        """The host names that a Host header may hold; any, if other machines can reach the address, with a token."""
         if not is_loopback(self.host):
             return ["*"]
         host = f"[{self.host}]" if ":" in self.host else self.host.lower()

@@ -50,8 +50,13 @@ def fingerprint(context: ExperimentContext) -> dict[str, Any]:
         "encoder": context.encoder.identity if context.needs("embeds") else None,
         "dtype": scoring.dtype,
         "device": None if lm is None else str(getattr(getattr(lm, "forward", None), "device", scoring.device)),
-        "versions": {"zicl": __version__, **versions(_LIBRARIES)},
+        "versions": library_versions(),
     }
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions that scores may depend on."""
+    return {"zicl": __version__, **versions(_LIBRARIES)}
 
 
 def _corpus(index: Index) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from zicl._util.catalog import catalog
 from zicl._util.files import locked
 from zicl._util.progress import ProgressReport, silent
 from zicl.config import Settings, resolve
@@ -18,7 +19,7 @@ from zicl.lab.evaluate import controls, timing
 from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.eta import EtaTracker
 from zicl.lab.evaluate.examples import Example
-from zicl.lab.evaluate.manifest import configuration, manifest
+from zicl.lab.evaluate.manifest import configuration, library_versions, manifest
 from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
 from zicl.lab.evaluate.overlap import overlaps
 from zicl.lab.evaluate.plan import PlanBatch, PlanCell, RunShard, batches, group_by_prompts
@@ -104,25 +105,35 @@ def evaluate(
 
 
 def finished(context: ExperimentContext, folder: Path, shard: RunShard | None = None) -> RunSummary | None:
-    """Return the summary of a run whose rows are all stored, under the same configuration; no model is loaded."""
-    if not is_results(folder):
+    """Return the summary of a run whose rows are all stored under the same configuration, without loading a model.
+
+    Only for models of the catalog, whose names stand for hash-checked weights: any other is loaded to be compared.
+    """
+    if not is_results(folder) or context.experiment.lm not in catalog():
         return None
-    stored, wanted = ResultsFolder.open(folder), configuration(context)
-    for group in ("tasks", "cells"):
-        if any(stored.manifest[group].get(name) != entry for name, entry in wanted[group].items()):
-            return None
-    fingerprint = stored.manifest["fingerprint"]
-    corpus = None if context.index is None else context.index.identity
-    if (fingerprint["corpus"] or {}).get("identity") != corpus or fingerprint[
-        "dtype"
-    ] != context.experiment.scoring.dtype:
-        return None
-    if stored.manifest["experiment"].get("lm") != wanted["experiment"]["lm"]:
+    stored = ResultsFolder.open(folder)
+    # A run that was killed at its very end is still to be compacted.
+    to_compact = stored.segments() or (shard is None and not stored.manifest["complete"])
+    if to_compact or not _same_configuration(context, stored.manifest):
         return None
     done, plan = stored.done(), list(batches(context.experiment, context.examples, shard))
     if any(batch.without(done).examples for batch in plan):
         return None
     return RunSummary(0, sum(len(batch.examples) for batch in plan), 0.0, bool(stored.manifest["complete"]))
+
+
+def _same_configuration(context: ExperimentContext, stored: dict[str, Any]) -> bool:
+    """Return whether stored rows were computed under this configuration, as far as no model has to be loaded."""
+    wanted, before = configuration(context), stored["fingerprint"]
+    entries = [(group, name, entry) for group in ("tasks", "cells") for name, entry in wanted[group].items()]
+    corpus = None if context.index is None else context.index.identity
+    return (
+        all(stored[group].get(name) == entry for group, name, entry in entries)
+        and stored["experiment"]["lm"] == wanted["experiment"]["lm"]
+        and (before["corpus"] or {}).get("identity") == corpus
+        and before["dtype"] == context.experiment.scoring.dtype
+        and before["versions"] == library_versions()
+    )
 
 
 class LocalCompute:

@@ -114,7 +114,7 @@ class ResultsFolder:
 
         After a crash between the two steps, rows that are in both count once, and the next run compacts again.
         """
-        segments = self._segments()
+        segments = self.segments()
         if segments:
             write_rows(self.folder / ROWS, _distinct(self.table()))
             with (self.folder / ROWS).open("ab") as stream:
@@ -125,14 +125,15 @@ class ResultsFolder:
             if not any((self.folder / SEGMENTS).iterdir()):
                 (self.folder / SEGMENTS).rmdir()
 
-    def _segments(self) -> list[Path]:
+    def segments(self) -> list[Path]:
+        """Return the files of batches that are not compacted yet."""
         return sorted((self.folder / SEGMENTS).glob("*.parquet"))
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows sorted by the key: all columns, or the key and these."""
         wanted = list(dict.fromkeys([*KEY, *(SCHEMA.names if columns is None else columns)]))
         # Segments are listed first, so that rows which a running evaluation compacts meanwhile are not missed.
-        segments = self._segments()
+        segments = self.segments()
         compacted = [path for path in (self.folder / ROWS,) if path.is_file()]
         try:
             tables = [_read_rows(path, wanted) for path in (*compacted, *segments)]

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from zicl.exceptions import ConfigError, ModelError, ServerError
+from zicl._util.process import require_extra
+from zicl.exceptions import ConfigError, ServerError
 from zicl.lm.remote.budget import UsageMeter
 from zicl.lm.remote.settings import FALLBACK, VARIABLE, ApiKey, RemoteSettings, ServerAddress
 
@@ -258,10 +259,9 @@ def _wait(state: RetryCallState) -> float:
 
 
 def _httpx() -> Any:
-    try:
-        import httpx
-    except ImportError as error:
-        raise ModelError("models on servers need an extra", hint='pip install "zicl[remote]"') from error
+    require_extra("remote", "a model behind a server", "httpx", "tenacity")
+    import httpx
+
     return httpx
 
 
