@@ -53,8 +53,8 @@ app.add_typer(labels.app, name="labels", help="Draft a labels.toml.")
 app.add_typer(models.app, name="models", help="Fetch models and word lists that need no model hub.")
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"zicl {__version__}")
         raise typer.Exit
 

@@ -271,6 +271,6 @@ def _targets(output: Path | None, chosen: Formats | None, suffixes: dict[Format,
         if suffix == output.suffix:
             return {kind: output}
     raise UsageError(
-        f"{output}: the format cannot be told from the name",
+        f"{output}: the name does not say the format",
         hint=f"end it in {', '.join(suffixes.values())}, or give --format",
     )

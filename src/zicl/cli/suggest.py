@@ -76,7 +76,7 @@ def _show(found: Diagnosis) -> None:
         return Padding(Text(text), (0, 0, 0, 6), expand=False)
 
     console = Console(highlight=False)
-    console.print(f"{len(found.signals)} signs from {found.asked:,} of {found.distinct:,} different texts")
+    console.print(f"{len(found.signals)} signs from {found.sampled:,} of {found.distinct:,} different texts")
     ordered = sorted(found.signals, key=lambda each: _WORST_FIRST.index(each.level))
     # Consecutive signs that one option addresses share its line.
     for (level, option), members in groupby(ordered, key=lambda each: (each.level, each.option)):

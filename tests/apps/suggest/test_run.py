@@ -38,7 +38,7 @@ def test_every_pass_is_made_once(index, lm, scored):
     stages = []
     found = suggest(classifier, TEXTS * 2, sample=6, report=lambda stage, *_: stages.append(stage))
     assert scored == [6] * (SEEDS + 1)
-    assert (found.texts, found.distinct, found.asked) == (20, 10, 6)
+    assert (found.texts, found.distinct, found.sampled) == (20, 10, 6)
     assert list(dict.fromkeys(stages)) == [
         "searching the corpus",
         *(f"asking the language model: channel, seed {seed}" for seed in range(3)),

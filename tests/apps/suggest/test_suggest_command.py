@@ -31,8 +31,8 @@ def test_signs_for_machines(run, options, texts):
     code, out, err = run("suggest", "-f", texts, "--text-column", "body", "--sample", 6, "--json", *options)
     assert code == 0, err
     found = json.loads(out)
-    assert list(found) == ["texts", "distinct", "asked", "signals", "note"]
-    assert (found["texts"], found["distinct"], found["asked"]) == (30, 15, 6)
+    assert list(found) == ["texts", "distinct", "sampled", "signals", "note"]
+    assert (found["texts"], found["distinct"], found["sampled"]) == (30, 15, 6)
     for signal in found["signals"]:
         assert list(signal) == ["name", "value", "level", "meaning", "option"]
         assert signal["level"] in ("good", "look", "warn")

@@ -35,11 +35,11 @@ SEEDS = 3
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The signals, from a sample of ``asked`` texts out of ``distinct`` different ones among ``texts``."""
+    """The signals, from a sample of ``sampled`` texts out of ``distinct`` different ones among ``texts``."""
 
     texts: int
     distinct: int
-    asked: int
+    sampled: int
     signals: tuple[Signal, ...]
 
 
