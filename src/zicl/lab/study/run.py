@@ -10,7 +10,7 @@ from zicl._util.progress import ProgressReport
 from zicl.lab.evaluate.estimate import estimate
 from zicl.lab.evaluate.manifest import manifest
 from zicl.lab.evaluate.plan import RunShard
-from zicl.lab.evaluate.run import Runner, evaluate
+from zicl.lab.evaluate.run import Runner, evaluate, finished
 from zicl.lab.evaluate.store import MANIFEST, ResultsFolder, check_same, is_results
 from zicl.lab.report.collect import collect
 from zicl.lab.report.study_summary import StudySummary, SummaryFigure
@@ -41,10 +41,12 @@ def run_study(study: Study, context: StudyContext, *, shard: RunShard | None = N
     for part in context.parts(study):
         folder = context.results_folder(study, part)
         experiment = context.experiment_context(context.experiment(study, part))
-        experiment.check()
-        copied = reuse_rows(experiment, folder, context.other_results(folder), shard)
-        report = _with_prefix(f"{study.name}/{part.name}: ", context.report)
-        run = evaluate(experiment, folder, shard=shard, report=report)
+        run, copied = finished(experiment, folder, shard), 0
+        if run is None:
+            experiment.check()
+            copied = reuse_rows(experiment, folder, context.other_results(folder), shard)
+            report = _with_prefix(f"{study.name}/{part.name}: ", context.report)
+            run = evaluate(experiment, folder, shard=shard, report=report)
         computed, reused = computed + run.computed, reused + copied
         kept += max(0, run.kept - copied)
         seconds, complete = seconds + run.seconds, complete and run.complete
