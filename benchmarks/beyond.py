@@ -1,255 +1,391 @@
-"""Each option beyond the paper against z-icl: accuracy, the difference with its interval, and its forward tokens.
+"""What each expert, their joint answer and the pile are worth: the tables of docs/BEYOND.md.
 
-    python benchmarks/beyond.py RESULTS --count benchmarks/beyond.toml --data DATA    # tokens.json beside the rows
-    python benchmarks/beyond.py RESULTS [RESULTS …]                                   # the table, in Markdown
-    python benchmarks/beyond.py RESULTS [RESULTS …] --base z-icl+ --tasks Yelp,Yelp5   # to another row, on some tasks
+    python benchmarks/beyond.py run --data DATA        # rows and draws into benchmarks/results/beyond, resumable
+    python benchmarks/beyond.py tables                 # the tables, in Markdown, from what is stored
+    python benchmarks/beyond.py choose --data DATA     # settings of the pile, on the tasks they were chosen on
 
-Counting writes the prompts and runs none. Batch calibration, and joining direct, channel and the encoder's opinion,
-re-read the stored scores. All differences are paired over the same examples, averaged over tasks, with a bootstrap
-interval. Beside them the mean accuracy on rows drawn with other shares: nine tenths to one label, each in turn, and
-each label half as frequent as the one before.
+DATA has a folder per task with test.jsonl: id, text, label. No label is used but to count what is right, except where
+gold labels are given on purpose. Every method gets the same texts; what learns from texts learns from all of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-COST = "z-icl"
-# The terms of the methods that ask everything, in their order, and which of them are joined.
-JOINED, TERMS = {"joined": "", "joined-8": ", shared by 8"}, ("channel", "direct", "encoder")
-SUBSETS = (("encoder",), ("direct",), ("channel", "direct"), ("channel", "encoder"), TERMS)
-# z-icl+ put together from stored scores: z-icl's, and those of the control that compares with the same phrases.
-PLUS = {"cosine-descriptions": "z-icl+descriptions", "cosine-words": "z-icl+words"}
+RESULTS = Path(__file__).parent / "results" / "beyond"
+# Chosen on the first, confirmed on the second; MR and SST5 are films like SST2, and are only reported.
+CHOSEN, CONFIRMED, FILMS = ("CR", "Tweet", "SST2", "AGNews"), ("Amz", "Amz5", "Yelp", "Yelp5"), ("MR", "SST5")
+NINE = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST5")
+TASKS = (*NINE, "AGNews")
+SHARES = ("natural", "one-large", "long-tailed")
+DRAWS, SEED, LM_ROWS, GOLD = 3, 0, 300, (8, 32, 128)
+GOLD_DRAWS = 10
+TITLES = {
+    "cosine": "cosine to the description",
+    "centred": "the same, centred over the texts",
+    "encoder": "encoder",
+    "z-icl+": "**z-icl+**: encoder and pile",
+    "student": "encoder and a logistic student",
+    "direct": "language model, direct",
+    "encoder+direct": "encoder and language model",
+    "z-icl+lm": "z-icl+, language model asked about 300 texts",
+}
+
+
+class Task(NamedTuple):
+    """Texts with gold labels as numbers, and the labels."""
+
+    name: str
+    ids: list[str]
+    texts: list[str]
+    gold: np.ndarray
+    labels: Any
+    template: Any
+
+
+def read_task(name: str, data: Path) -> Task:
+    from zicl.lab.evaluate.tasks import read_tasks
+
+    tasks = {**read_tasks(), **read_tasks(Path(__file__).parent / "kinds_tasks.toml")}
+    rows = [json.loads(line) for line in (data / name / "test.jsonl").read_text(encoding="utf-8").splitlines()]
+    labels = tasks[name].labels
+    gold = np.array([labels.names.index(row["label"]) for row in rows])
+    return Task(name, [str(r["id"]) for r in rows], [r["text"] for r in rows], gold, labels, tasks[name].template)
+
+
+def draws(task: Task, shares: str) -> Iterator[np.ndarray]:
+    """Yield the rows of each draw: all rows for natural shares, else a draw per label that is the most frequent."""
+    from zicl._util.random import rng
+    from zicl.lab.report.label_shares import PATTERNS, draw
+
+    if shares == "natural":
+        yield np.arange(len(task.gold))
+        return
+    for rotation, row in enumerate(PATTERNS[shares](len(task.labels))):
+        for number in range(DRAWS):
+            yield draw(task.gold, row, rng(SEED, "shares", task.name, shares, rotation, number))
+
+
+# -- methods: texts in, one score per label out --------------------------------------------------------------
+
+
+def classifier(task: Task, method: str, **settings: Any) -> Any:
+    from zicl import ZICLClassifier
+
+    return ZICLClassifier(labels=task.labels, method=method, **settings)
+
+
+def scores_of(fitted: Any, texts: list[str]) -> np.ndarray:
+    return np.array([[score.value for score in each.scores] for each in fitted.classify(texts)])
+
+
+def cosine(task: Task, texts: list[str]) -> np.ndarray:
+    from zicl import Scoring
+
+    return scores_of(classifier(task, "encoder", scoring=Scoring(experts=("cosine",))).fit(), texts)
+
+
+def centred(task: Task, texts: list[str]) -> np.ndarray:
+    scores = cosine(task, texts)
+    return scores - scores.mean(axis=0)
+
+
+def encoder(task: Task, texts: list[str]) -> np.ndarray:
+    return scores_of(classifier(task, "encoder").fit(), texts)
+
+
+def plus(task: Task, texts: list[str]) -> np.ndarray:
+    return scores_of(classifier(task, "z-icl+").fit(texts), texts)
+
+
+def student(task: Task, texts: list[str]) -> np.ndarray:
+    """Return a logistic regression on the vectors, taught by the encoder's probabilities: a rival of the mixture."""
+    from sklearn.linear_model import LogisticRegression
+
+    from zicl.score.calibration import log_softmax
+
+    fitted = classifier(task, "encoder").fit()
+    expert = fitted.ensemble_.encoder_expert
+    vectors = expert.embed([text.strip() for text in texts])
+    answers = log_softmax(expert.scores(vectors, task.labels))
+    points, count = (vectors - vectors.mean(axis=0)) / vectors.std(), len(task.labels)
+    rows = np.repeat(points, count, axis=0), np.tile(np.arange(count), len(points))
+    model = LogisticRegression(C=0.003, max_iter=300).fit(*rows, sample_weight=np.exp(answers).ravel())
+    return log_softmax(answers + model.predict_log_proba(points))
+
+
+METHODS: dict[str, Callable[[Task, list[str]], np.ndarray]] = {
+    "cosine": cosine,
+    "centred": centred,
+    "encoder": encoder,
+    "z-icl+": plus,
+    "student": student,
+}
+
+
+# -- running ---------------------------------------------------------------------------------------------
+
+
+def run(data: Path, out: Path, tasks: list[str]) -> None:
+    for name in tasks:
+        task = read_task(name, data)
+        _once(out / f"{name}.json", natural_and_skewed, task)
+        _once(out / f"{name}.gold.json", gold_curve, task)
+        _once(out / f"{name}.lm.json", language_model, task)
+
+
+def _once(path: Path, compute: Callable[[Task], dict[str, Any]], task: Task) -> None:
+    if path.exists():
+        return
+    started = time.monotonic()
+    content = compute(task)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".partial").write_text(json.dumps(content) + "\n", encoding="utf-8")
+    path.with_suffix(".partial").replace(path)
+    print(f"{path.name}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def natural_and_skewed(task: Task) -> dict[str, Any]:
+    """Return every label that was predicted on all rows, and the accuracies of the draws with other shares."""
+    content: dict[str, Any] = {"ids": task.ids, "gold": task.gold.tolist(), "predicted": {}, "skewed": {}}
+    for name, method in METHODS.items():
+        content["predicted"][name] = method(task, task.texts).argmax(axis=1).tolist()
+    for shares in SHARES[1:]:
+        rows = list(draws(task, shares))
+        content["skewed"][shares] = {
+            name: [_accuracy(method, task, drawn) for drawn in rows] for name, method in METHODS.items()
+        }
+    return content
+
+
+def _accuracy(method: Callable[[Task, list[str]], np.ndarray], task: Task, rows: np.ndarray) -> list[float]:
+    from zicl.lab.report.cells import macro_f1
+
+    predicted = method(task, [task.texts[n] for n in rows]).argmax(axis=1)
+    gold = task.gold[rows]
+    return [float((predicted == gold).mean()), float(macro_f1(gold, predicted))]
+
+
+def gold_curve(task: Task) -> dict[str, Any]:
+    """Return accuracies on the rows without a gold label: z-icl+ with gold labels, and logistic regression on them."""
+    from sklearn.linear_model import LogisticRegression
+
+    vectors = classifier(task, "encoder").fit().ensemble_.encoder_expert.embed([t.strip() for t in task.texts])
+    points = (vectors - vectors.mean(axis=0)) / vectors.std()
+    alone = np.array(plus(task, task.texts)).argmax(axis=1)
+    content: dict[str, Any] = {}
+    for count in GOLD:
+        rows = []
+        for number in range(GOLD_DRAWS):
+            chosen = np.random.default_rng([SEED, count, number]).choice(len(task.gold), count, replace=False)
+            rest = np.setdiff1d(np.arange(len(task.gold)), chosen)
+            y: list[str | None] = [None] * len(task.texts)
+            for n in chosen:
+                y[n] = task.labels.names[task.gold[n]]
+            taught = scores_of(classifier(task, "z-icl+").fit(task.texts, y), task.texts).argmax(axis=1)
+            known = task.gold[chosen]
+            if len(set(known.tolist())) > 1:
+                regression = LogisticRegression(max_iter=300).fit(points[chosen], known).predict(points)
+            else:
+                regression = np.full(len(points), known[0])
+            right = [(each[rest] == task.gold[rest]).mean() for each in (alone, taught, regression)]
+            rows.append([float(value) for value in right])
+        content[str(count)] = rows
+    return content
+
+
+def language_model(task: Task) -> dict[str, Any]:
+    """Return the language model's answers for some rows, and what they add: joined, and as a part of the fit."""
+    from zicl import Pile, PromptSettings, Scoring
+
+    rows = np.sort(np.random.default_rng(SEED).permutation(len(task.texts))[:LM_ROWS])
+    texts = [task.texts[n] for n in rows]
+    prompt = PromptSettings(template=task.template)
+    content: dict[str, Any] = {"rows": rows.tolist()}
+    for name, experts in {"direct": ("direct",), "encoder+direct": ("encoder", "direct")}.items():
+        fitted = classifier(task, "no-demos", scoring=Scoring(experts=experts), prompt=prompt, calibrate="neutral")
+        started = time.perf_counter()
+        fitted.fit()
+        scores = scores_of(fitted, texts)
+        content[name] = {"scores": scores.tolist(), "seconds": time.perf_counter() - started}
+    started = time.perf_counter()
+    for count in (100, LM_ROWS):
+        asked = classifier(task, "z-icl+", pile=Pile(lm_rows=count), prompt=prompt).fit(task.texts)
+        predicted = scores_of(asked, task.texts).argmax(axis=1)
+        content[f"z-icl+lm{count}"] = {"predicted": predicted.tolist(), "seconds": time.perf_counter() - started}
+    return content
+
+
+# -- choosing ------------------------------------------------------------------------------------------------
+
+
+def choose(data: Path) -> None:
+    """Print the mean accuracy of z-icl+ under other settings of the pile, on the tasks it was chosen on."""
+    from zicl.score import experts, pile
+
+    tried = [
+        ("as it is", {}),
+        *((f"{n} dimensions", {(pile, "DIMENSIONS"): n}) for n in (16, 32, 128)),
+        *((f"anchor {a}", {(pile, "ANCHOR"): a}) for a in (1.0, 2.5)),
+        *((f"smoothing {s}", {(pile, "_SMOOTHING"): s}) for s in (0.02, 0.1, 0.5)),
+        *((f"bias share {b:.2f}", {(experts, "BIAS_SHARE"): b}) for b in (0.0, 0.5, 1.0)),
+        ("always counted in full", {(pile, "_STABLE"): (-1.0, 0.0)}),
+    ]
+    tasks = [read_task(name, data) for name in (*CHOSEN, "SST5")]
+    for title, changes in tried:
+        before = {(module, name): getattr(module, name) for module, name in changes}
+        for (module, name), value in changes.items():
+            setattr(module, name, value)
+        means = []
+        for shares in SHARES:
+            each = [np.mean([_accuracy(plus, task, rows)[0] for rows in draws(task, shares)]) for task in tasks]
+            means.append(100 * float(np.mean(each)))
+        print(f"{title:28}" + "".join(f"{mean:8.1f}" for mean in means), flush=True)
+        for (module, name), value in before.items():
+            setattr(module, name, value)
+
+
+# -- tables --------------------------------------------------------------------------------------------------
+
+
+def tables(folder: Path) -> str:
+    """Return all tables, in Markdown."""
+    stored = {name: json.loads((folder / f"{name}.json").read_text()) for name in TASKS}
+    return "\n\n".join([_main(stored), _differences(stored), _skewed(stored), _lm(folder, stored), _gold(folder)])
+
+
+def _right(stored: dict[str, Any], task: str, method: str) -> np.ndarray:
+    return np.array(stored[task]["predicted"][method]) == np.array(stored[task]["gold"])
+
+
+def _main(stored: dict[str, Any]) -> str:
+    lines = ["| | " + " | ".join(TASKS) + " | nine | F1 |", "|---|" + "---:|" * (len(TASKS) + 2)]
+    from zicl.lab.report.cells import macro_f1
+
+    for method in METHODS:
+        accuracy = {task: 100 * _right(stored, task, method).mean() for task in TASKS}
+        f1 = [
+            100 * macro_f1(np.array(stored[task]["gold"]), np.array(stored[task]["predicted"][method])) for task in NINE
+        ]
+        cells = [f"{accuracy[task]:.1f}" for task in TASKS]
+        nine = np.mean([accuracy[task] for task in NINE])
+        lines.append(f"| {TITLES[method]} | " + " | ".join(cells) + f" | {nine:.1f} | {np.mean(f1):.1f} |")
+    return "\n".join(lines)
+
+
+def interval(differences: list[np.ndarray], draws: int = 10_000) -> tuple[float, float, float]:
+    """Return the mean over tasks of paired differences, and its 95 % interval: examples drawn with replacement."""
+    generator = np.random.default_rng(SEED)
+    means = np.zeros(draws)
+    for each in differences:
+        counts = generator.multinomial(len(each), np.full(len(each), 1 / len(each)), size=draws)
+        means += counts @ each / len(each) / len(differences)
+    low, high = np.percentile(100 * means, [2.5, 97.5])
+    return 100 * float(np.mean([each.mean() for each in differences])), float(low), float(high)
+
+
+def _shown(values: tuple[float, float, float]) -> str:
+    mean, low, high = values
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]".replace("-", "−")
+
+
+def _differences(stored: dict[str, Any]) -> str:
+    groups = {"chosen on": CHOSEN, "confirmed on": CONFIRMED, "films": FILMS, "all ten": TASKS}
+    lines = ["| z-icl+ against | " + " | ".join(groups) + " |", "|---|" + "---:|" * len(groups)]
+    for method in METHODS:
+        if method == "z-icl+":
+            continue
+        cells = []
+        for tasks in groups.values():
+            pairs = [_right(stored, t, "z-icl+").astype(float) - _right(stored, t, method) for t in tasks]
+            cells.append(_shown(interval(pairs)))
+        lines.append(f"| {TITLES[method]} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _skewed(stored: dict[str, Any]) -> str:
+    lines = ["| nine tasks, accuracy | natural | one label has 90 % | long-tailed |", "|---|---:|---:|---:|"]
+    for method in METHODS:
+        natural = np.mean([100 * _right(stored, task, method).mean() for task in NINE])
+        cells = [f"{natural:.1f}"]
+        for shares in SHARES[1:]:
+            each = [np.mean([row[0] for row in stored[task]["skewed"][shares][method]]) for task in NINE]
+            cells.append(f"{100 * float(np.mean(each)):.1f}")
+        lines.append(f"| {TITLES[method]} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _lm(folder: Path, stored: dict[str, Any]) -> str:
+    files = {name: folder / f"{name}.lm.json" for name in TASKS}
+    found = {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
+    if not found:
+        return ""
+    columns = list(found)
+    lines = [f"| {LM_ROWS} rows a task | " + " | ".join(columns) + " | mean |", "|---|" + "---:|" * (len(columns) + 1)]
+    for method in ("direct", "encoder", "encoder+direct", "z-icl+", "z-icl+lm100", f"z-icl+lm{LM_ROWS}"):
+        cells = []
+        for task in columns:
+            rows, gold = np.array(found[task]["rows"]), np.array(stored[task]["gold"])
+            if method in ("encoder", "z-icl+"):
+                predicted = np.array(stored[task]["predicted"][method])[rows]
+            elif "scores" in found[task][method]:
+                predicted = np.array(found[task][method]["scores"]).argmax(axis=1)
+            else:
+                predicted = np.array(found[task][method]["predicted"])[rows]
+            cells.append(100 * float((predicted == gold[rows]).mean()))
+        title = TITLES.get(method, method.replace("z-icl+lm", "z-icl+, language model asked about "))
+        lines.append(f"| {title} | " + " | ".join(f"{c:.1f}" for c in cells) + f" | {np.mean(cells):.1f} |")
+    return "\n".join(lines)
+
+
+def _gold(folder: Path) -> str:
+    found = {
+        name: json.loads((folder / f"{name}.gold.json").read_text())
+        for name in TASKS
+        if (folder / f"{name}.gold.json").exists()
+    }
+    if not found:
+        return ""
+    lines = [
+        "| gold labels | z-icl+ without | z-icl+ with | logistic regression | with − without | with − logistic |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    for count in GOLD:
+        rows = np.array([found[name][str(count)] for name in found])
+        means = 100 * rows.mean(axis=(0, 1))
+        gains = [100 * (rows[:, :, 1] - rows[:, :, other]).mean(axis=0) for other in (0, 2)]
+        shown = []
+        for gain in gains:
+            half = 2.262 * gain.std(ddof=1) / np.sqrt(len(gain))
+            shown.append(_shown((float(gain.mean()), float(gain.mean() - half), float(gain.mean() + half))))
+        lines.append(f"| {count} | " + " | ".join(f"{mean:.1f}" for mean in means) + f" | {shown[0]} | {shown[1]} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path, nargs="+")
-    names = ", ".join(PLUS.values())
-    parser.add_argument("--base", default="z-icl", help=f"what all are compared with: a method, also {names}")
-    parser.add_argument("--tasks", help="comma-separated; those of the base, if left out")
-    parser.add_argument("--count", type=Path, help="an experiment: count its forward tokens instead")
-    parser.add_argument("--data", type=Path, help="the folder of its data")
+    parser.add_argument("what", choices=("run", "tables", "choose"))
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--tasks", default=",".join(TASKS))
     arguments = parser.parse_args()
-    if bool(arguments.count) != bool(arguments.data):
-        parser.error("--count and --data go together")
-    if arguments.count:
-        tokens = count(arguments.count, arguments.data)
-        (arguments.results[0] / "tokens.json").write_text(json.dumps(tokens, indent=1) + "\n")
+    warnings.simplefilter("ignore")
+    if arguments.what == "tables":
+        print(tables(arguments.out))
+    elif arguments.data is None:
+        parser.error("--data is needed")
+    elif arguments.what == "run":
+        run(arguments.data, arguments.out, arguments.tasks.split(","))
     else:
-        print(table(arguments.results, arguments.base, arguments.tasks.split(",") if arguments.tasks else None))
-
-
-def count(experiment: Path, data: Path) -> dict[str, float]:
-    """Forward tokens an example, by cell: prompts are written, none is run."""
-    from zicl.cli.experiment_options import in_data_dir
-    from zicl.lab.evaluate.context import ExperimentContext
-    from zicl.lab.evaluate.estimate import TokenCounter
-    from zicl.lab.evaluate.experiment import read_experiment
-    from zicl.lab.evaluate.plan import cells
-    from zicl.lab.evaluate.run import Runner
-    from zicl.lm.load import load_lm
-
-    read = in_data_dir(read_experiment(experiment, {}), data)
-    counter = TokenCounter(load_lm(read.lm, offline=True))
-    world = ExperimentContext(read, lm=counter, offline=True)
-    runner, found = Runner(world), {}
-    for cell in cells(read):
-        if not world.methods[cell.method].needs_lm:
-            continue
-        for inference in ("channel", "direct") if cell.inference == "both" else (cell.inference,):
-            counter.tokens = 0
-            own = replace(cell, inference=inference)
-            runner.rows(own, world.examples[cell.task])
-            found[own.key] = round(counter.tokens / len(world.examples[cell.task]), 1)
-    return found
-
-
-class Variant(NamedTuple):
-    """A method as it was run or with something done to its stored scores; ``tokens`` an input by task, if counted."""
-
-    name: str
-    title: str
-    cells: dict[str, Any]
-    tokens: dict[str, float]
-
-
-def table(folders: Sequence[Path], base_name: str, only_tasks: Sequence[str] | None = None) -> str:
-    """The table for people, on all tasks of the base or on some. Columns with nothing in them are left out."""
-    from zicl.lab.report.collect import collect
-    from zicl.lab.report.statistics import Bootstrap, pair_runs
-
-    found = collect(folders)
-    print("\n".join(found.notes), file=sys.stderr)
-    every = {variant.name: variant for variant in variants(found, read_counts(folders))}
-    if base_name not in every:
-        raise SystemExit(f"there is no row {base_name!r} to compare with; there are: {', '.join(every)}")
-    base, cost = every[base_name], every[COST].tokens
-    if unknown := set(only_tasks or ()) - base.cells.keys():
-        raise SystemExit(f"{base_name} has no {', '.join(sorted(unknown))}; it has: {', '.join(sorted(base.cells))}")
-    tasks, bootstrap, lines = sorted(only_tasks or base.cells), Bootstrap(), []
-    for variant in every.values():
-        cells = {task: variant.cells[task] for task in tasks if task in variant.cells}
-        if not cells:
-            continue
-        pairs = [each for task in cells if (each := pair_runs(cells[task], base.cells[task]))]
-        estimate = bootstrap.compare(pairs) if pairs else None
-        told = (
-            "–"
-            if estimate is None or variant is base
-            else f"{estimate.estimate:+.1f} [{estimate.low:+.1f}, {estimate.high:+.1f}]"
-        )
-        shown = [f"{accuracy(cells[task]):.1f}" if task in cells else "–" for task in tasks]
-        mean = f"{sum(map(accuracy, cells.values())) / len(cells):.1f}"
-        times = [variant.tokens[task] / cost[task] for task in cells if task in variant.tokens and task in cost]
-        ratio = f"{sum(times) / len(times):.2f}" if times else "–"
-        lines.append([variant.title, *shown, mean, told, *under_other_shares(found, cells), ratio])
-    header = [
-        "",
-        *tasks,
-        "mean" if len(tasks) > 1 else "",
-        f"to {base_name}, 95 % interval",
-        "at 90 %",
-        "long tail",
-        f"tokens, times {COST}",
-    ]
-    kept = [n for n, name in enumerate(header) if n == 0 or (name and any(line[n] != "–" for line in lines))]
-    rows = [[row[n] for n in kept] for row in (header, ["---", *["---:"] * (len(header) - 1)], *lines)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def points(folder: Path, names: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Forward tokens an input and accuracy of methods and their calibrated variants, averaged over tasks."""
-    from zicl.lab.report.collect import collect
-
-    every = {variant.name: variant for variant in variants(collect([folder]), read_counts([folder]))}
-    chosen = [every[f"{name}{more}"] for name in names for more in ("", ", batch")]
-    return {
-        each.name: (
-            sum(each.tokens.values()) / len(each.tokens),
-            sum(map(accuracy, each.cells.values())) / len(each.cells),
-        )
-        for each in chosen
-    }
-
-
-def accuracy(cell: Any) -> float:
-    """The mean over seeds, in per cent."""
-    return float(sum(run.score("accuracy") for run in cell.runs) / len(cell.runs))
-
-
-def read_counts(folders: Iterable[Path]) -> dict[str, float]:
-    """Forward tokens by cell, of all folders that have them."""
-    paths = [folder / "tokens.json" for folder in folders]
-    return {key: tokens for path in paths if path.exists() for key, tokens in json.loads(path.read_text()).items()}
-
-
-def under_other_shares(found: Any, cells: dict[str, Any]) -> list[str]:
-    """The mean accuracy on rows drawn with other shares of the labels."""
-    from zicl.lab.report.label_shares import PATTERNS, resample_results
-
-    drawn = resample_results(replace(found, cells={cell.key: cell for cell in cells.values()}))
-    by_pattern = [[each.accuracy for each in drawn if each.pattern == pattern] for pattern in PATTERNS]
-    return [f"{sum(values) / len(values):.1f}" if len(values) == len(cells) else "–" for values in by_pattern]
-
-
-def variants(found: Any, counted: dict[str, float]) -> Iterator[Variant]:
-    """Every method as it was run and with batch calibration, and of the joined ones some of their terms too."""
-    from zicl.lab.report.batch_calibration import calibrate_results
-
-    if len({(key.model, key.template) for key in found.cells}) > 1:
-        raise SystemExit("these results are of several models or templates, which cannot stand in one table")
-    batch = calibrate_results(found, every=True)
-    for method, inference in dict.fromkeys((key.method, key.inference) for key in found.cells):
-
-        def of(cells: dict[Any, Any], own: tuple[str, str] = (method, inference)) -> dict[str, Any]:
-            return {key.task: cell for key, cell in cells.items() if (key.method, key.inference) == own and cell.runs}
-
-        before, after = of(found.cells), of(batch.cells)
-        if not before:
-            continue
-        kind = next(iter(before.values())).kind
-        # Calibration that is part of a method is not a variant of it, and options of each text's own have none.
-        sources = [(after, "")] if kind.batch else [(before, "")]
-        if not kind.batch and next(iter(after.values())).kind.batch:
-            sources.append((after, ", batch"))
-        ways = ("channel", "direct") if inference == "both" else (inference,)
-        asked = ", direct" if inference == "direct" else ""
-        for cells, more in sources:
-            if method in JOINED:
-                yield from subsets(method, cells, more, counted)
-            else:
-                tokens = forward_tokens(counted, method, ways)
-                yield Variant(f"{method}{asked}{more}", f"{kind.title}{asked}{more}", cells, tokens)
-        if (method, inference) == (COST, "channel"):
-            yield from joined_with_controls(found, before, forward_tokens(counted, method, ways))
-
-
-def subsets(method: str, cells: dict[str, Any], more: str, counted: dict[str, float]) -> Iterator[Variant]:
-    """Some of the terms of a method that asked for all; the encoder alone is the same for all such methods."""
-    for names in SUBSETS:
-        alone = names == ("encoder",)
-        if alone and JOINED[method]:
-            continue
-        own = {task: only(cell, names, calibrate=bool(more)) for task, cell in cells.items()}
-        title = f"{' + '.join(names)}{' alone' if alone else ''}{JOINED[method]}{more}"
-        tokens = dict.fromkeys(own, 0.0) if alone else forward_tokens(counted, method, names)
-        yield Variant(title, title, own, tokens)
-
-
-def joined_with_controls(found: Any, cells: dict[str, Any], tokens: dict[str, float]) -> Iterator[Variant]:
-    """z-icl's stored scores with a control's cosines: what z-icl+ gives for labels with and without descriptions."""
-    from zicl.score.calibration import join_terms
-    from zicl.score.experts import SCALE
-
-    for control, name in PLUS.items():
-        beside = {key.task: cell for key, cell in found.cells.items() if key.method == control}
-        own = {}
-        for task in cells.keys() & beside.keys():
-            (cosines,) = beside[task].runs
-            runs = []
-            for run in cells[task].runs:
-                if not np.array_equal(run.examples, cosines.examples):
-                    raise SystemExit(f"{task}: {COST} and {control} have other examples: finish the run first")
-                runs.append(rescored(run, np.concatenate([run.terms, SCALE * cosines.terms]), join_terms))
-            own[task] = replace(cells[task], runs=tuple(runs))
-        if own:
-            title = f"Z-ICL + {beside[task].kind.title[0].lower()}{beside[task].kind.title[1:]}"
-            yield Variant(name, title, own, tokens)
-
-
-def rescored(run: Any, terms: Any, join: Callable[[Any], Any]) -> Any:
-    """A run with other terms, joined to what is compared."""
-    scores = join(terms)
-    return replace(run, terms=terms, scores=scores, predicted=scores.argmax(axis=1))
-
-
-def forward_tokens(counted: dict[str, float], method: str, inferences: Iterable[str]) -> dict[str, float]:
-    """Tokens an input by task, the mean over seeds; the encoder's opinion takes none."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for key, tokens in counted.items():
-        task, name, _, inference, _ = key.split("/")
-        if name == method and inference in inferences:
-            found.setdefault(task, {}).setdefault(inference, []).append(tokens)
-    return {task: sum(sum(own) / len(own) for own in ways.values()) for task, ways in found.items()}
-
-
-def only(cell: Any, names: Sequence[str], *, calibrate: bool) -> Any:
-    """The joined method with some of its terms."""
-    from zicl.lab.report.batch_calibration import batch_scores
-    from zicl.score.calibration import join_terms
-
-    join, chosen = batch_scores if calibrate else join_terms, [TERMS.index(name) for name in names]
-    runs = tuple(rescored(run, run.terms[chosen], join) for run in cell.runs)
-    return replace(cell, kind=replace(cell.kind, batch=calibrate), runs=runs)
+        choose(arguments.data)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def embedding(texts: list[str]) -> dict:
     """The same sentences through zicl's batching and through SentenceTransformer.encode."""
     from zicl.retrieve.encoder import load_encoder
 
-    encoder = load_encoder(offline=True)
+    encoder = load_encoder("all-minilm-l6-v2", offline=True)
     ours = best_of(lambda: encoder.encode(texts), 2)
     times = {
         size: best_of(

@@ -70,7 +70,7 @@ def measure(name: str, index: Any, lm: Any, options: Any) -> dict[str, Any]:
     test = read(options.data / "eval" / name / "test.jsonl")
     test_texts = [row["text"] for row in test[: options.test]]
     teacher = ZICLClassifier(
-        index, labels, lm, retrieval=Retrieval(k=options.k), prompt=PromptSettings(template=template)
+        index, labels, lm, retrieval=Retrieval(k=options.k), prompt=PromptSettings(template=template), method="z-icl"
     ).fit()
     say(f"{name}: {len(texts)} texts, {min(options.sample, len(texts))} for the language model")
     student = distill(
@@ -130,7 +130,7 @@ def build_index(options: Any) -> Any:
         sources = find_sources([], {name: [options.data / "corpora" / f"{name}.jsonl.gz"] for name in DOMAINS})
         build_corpus(sources, path, BuildOptions(max_paragraphs=options.paragraphs, seed=100))
     if not (path / build.FOLDER).exists():
-        build.build_index(Corpus.open(path), load_encoder(), report=say_stage("corpus"))
+        build.build_index(Corpus.open(path), load_encoder("all-minilm-l6-v2"), report=say_stage("corpus"))
     return Index.open(path)
 
 

@@ -77,6 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
                     labelling=Labelling(words=words),
                     prompt=PromptSettings(bos=bos),
                     scoring=Scoring(inference=inference),
+                    method="z-icl",
                 ).fit()
                 todo = [r for r in sample(test, count) if (name, inference, variant, r["id"]) not in done]
                 shared = 16 if k == 0 or retrieval == "random" else 1
@@ -132,7 +133,7 @@ def build_corpus(arguments: argparse.Namespace) -> Path:
     print(f"{len(corpus):,} sentences", flush=True)
     build_index(
         corpus,
-        load_encoder(),
+        load_encoder("all-minilm-l6-v2"),
         report=lambda stage, done, total=None, note="": print(stage, done, total, flush=True),
     )
     return place

@@ -58,7 +58,7 @@ def prepare(lm: Any, index: Any, labels: list[str], texts: list[str]) -> list[An
     from zicl import Labelling, Scoring, ZICLClassifier
 
     settings = {"scoring": Scoring(inference="direct"), "labelling": Labelling(words="original")}
-    pipeline = ZICLClassifier(index, labels, lm, **settings).fit().pipeline_
+    pipeline = ZICLClassifier(index, labels, lm, **{"method": "z-icl", **settings}).fit().pipeline_
     return [pipeline.prepare(text).prompt for text in texts]
 
 

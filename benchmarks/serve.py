@@ -48,7 +48,7 @@ def main() -> None:
     from zicl.lm.load import load_lm
 
     lm, index = load_lm(offline=True), example_index()
-    classifier = ZICLClassifier(index, LABELS, lm).fit()
+    classifier = ZICLClassifier(index, LABELS, lm, method="z-icl").fit()
     every = [text for text, _ in reviews("rotten_tomatoes")]
     texts = every[:: len(every) // options.texts][: options.texts]
     found, others = throughput(classifier, texts, options.rounds)
@@ -135,7 +135,7 @@ def memory(lm: Any, index: Any, texts: Sequence[str], warm: int, requests: int) 
     """Return the resident size before and after many requests of different texts, half of them explained."""
     from zicl import ZICLClassifier
 
-    classifier = ZICLClassifier(index, LABELS, tiny(lm)).fit()
+    classifier = ZICLClassifier(index, LABELS, tiny(lm), method="z-icl").fit()
     process = psutil.Process()
 
     def ask(port: int, first: int, count: int) -> None:

@@ -151,7 +151,7 @@ def embedding(corpus: Any, folder: Path, workers: int, count: int) -> dict[str, 
     vectors.mkdir()
     starts = [2048 * number for number in range(count + workers)]
     with connect("ray", workers=workers, threads=THREADS) as cluster:
-        for _ in embed_on(cluster, corpus, load_encoder())(starts, vectors):
+        for _ in embed_on(cluster, corpus, load_encoder("all-minilm-l6-v2"))(starts, vectors):
             pass
     ends = sorted(path.stat().st_mtime for path in vectors.glob("*.npy"))
     return {"per_second": round(2048 * busy_rate(ends[workers:], workers), 1)}

@@ -32,6 +32,7 @@ def saved(index, lm_folder, tmp_path):
         retrieval=Retrieval(k=3),
         prompt=PromptSettings(template=("I: {input}", "L: {label}")),
         seed=7,
+        method="z-icl",
     ).fit()
     clf.save(tmp_path / "x.zicl-clf")
     return clf, tmp_path / "x.zicl-clf"
@@ -146,6 +147,8 @@ def test_a_fit_that_failed_leaves_what_was_fitted(saved, tmp_path):
 def test_clusters_of_an_array_survive_being_saved(index, lm_folder, tmp_path):
     texts = np.array([f"{text} Again." for text in TEXTS] + TEXTS)
     shared = Retrieval(k=3, share=2, method="diverse", pool=8)
-    clf = ZICLClassifier(index, {"great": "good", "poor": "bad"}, str(lm_folder), retrieval=shared).fit(texts)
+    clf = ZICLClassifier(index, {"great": "good", "poor": "bad"}, str(lm_folder), retrieval=shared, method="z-icl").fit(
+        texts
+    )
     clf.save(tmp_path / "x.zicl-clf")
     assert load(tmp_path / "x.zicl-clf").predict_proba(texts).tolist() == clf.predict_proba(texts).tolist()

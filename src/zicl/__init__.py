@@ -30,6 +30,7 @@ _PUBLIC = {
     # settings
     "Calibration": "zicl.config",
     "Labelling": "zicl.config",
+    "Pile": "zicl.config",
     "PromptSettings": "zicl.config",
     "Retrieval": "zicl.config",
     "Scoring": "zicl.config",
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from zicl.apps.distill.run import distill
     from zicl.apps.suggest.run import suggest
     from zicl.classifier import ZICLClassifier, load
-    from zicl.config import Calibration, Labelling, PromptSettings, Retrieval, Scoring
+    from zicl.config import Calibration, Labelling, Pile, PromptSettings, Retrieval, Scoring
     from zicl.corpus.builder import build_corpus
     from zicl.corpus.sources import find_sources
     from zicl.corpus.store import Corpus

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
+import warnings
 from collections.abc import Iterable, Sequence
-from numbers import Integral
+from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -13,37 +17,50 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from zicl._util.progress import Progress, ProgressReport, silent
+from zicl._util.random import stable_hash
 from zicl._util.registry import Registry
 from zicl.config import (
+    DEFAULT_METHOD,
     GROUPS,
     Calibration,
     Labelling,
+    Pile,
     PromptSettings,
     Retrieval,
     Scoring,
     Settings,
+    get_method,
     parse_group,
     resolve,
 )
-from zicl.exceptions import ConfigError, EncoderMismatchError, LabelError, ModelError, UsageError
+from zicl.exceptions import ConfigError, EncoderMismatchError, LabelError, ModelError, PileWarning, UsageError
 from zicl.explanation import Explanation
 from zicl.inputs.pair import Text
 from zicl.inputs.texts import check_texts
 from zicl.lm.base import LanguageModel
 from zicl.lm.load import DEFAULT_LM
-from zicl.lm.model_cache import cached_index, cached_lm
-from zicl.persistence import ClassifierState, find_corpus, find_lm, read_folder, restore_settings
+from zicl.lm.model_cache import cached_embedder, cached_encoder, cached_index, cached_lm
+from zicl.persistence import (
+    ClassifierState,
+    find_corpus,
+    find_encoder,
+    find_lm,
+    read_folder,
+    restore_settings,
+)
 from zicl.prompt.labels import Labels
 from zicl.retrieve.clusters import Clusters, fit_clusters
 from zicl.retrieve.concat import ConcatIndex
-from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder, text_embedder
+from zicl.retrieve.embedding import each_text
+from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder
 from zicl.retrieve.from_texts import index_texts
 from zicl.retrieve.index import Index, Searchable
 from zicl.retrieve.strategies.base import RETRIEVERS
 from zicl.score.ensemble import Ensemble, Fitted, fit_priors, with_given_priors
 from zicl.score.experts import EncoderExpert
 from zicl.score.factory import build_ensemble, pick_template
-from zicl.score.pipeline import check_fields
+from zicl.score.fit import Question, learn_pile
+from zicl.score.pipeline import Pipeline, check_fields
 from zicl.score.results import Prediction
 
 # Saved classifiers without a language model, by kind; each is loaded by the module that knows it.
@@ -72,17 +89,20 @@ def binary_difference(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class ZICLClassifier(TextClassifier):
-    """Classify texts with pseudo-demonstrations from a raw corpus; no labelled example is used.
+    """Classify texts without a labelled example, from a pile of unlabelled ones, a corpus, or nothing but the labels.
 
     Parameters
     ----------
-    index : path of a corpus built with ``zicl corpus build``, an open ``Index``, or None for no-demos
+    index : path of a corpus built with ``zicl corpus build``, or an open ``Index``: demonstrations come from it
     labels : names, a mapping name → synonyms, ``Labels``, or the path of a labels.toml; a number N if every text has N
         options of its own
-    lm : a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, ``http://HOST/v1#ID``, or a loaded language model
-    method : "z-icl" (the paper's), "z-icl+" (with the encoder expert), "naive", "random-inputs" or "no-demos"
-    retrieval, labelling, prompt, scoring : settings; the fields that are set override those of the method
-    calibrate : "batch", "contextual", "domain", "pmi", or a ``Calibration`` with more settings
+    lm : a catalog name, ``hf:ID``, a folder, ``gguf:FILE``, ``http://HOST/v1#ID``, or a loaded language model; loaded
+        only if an expert asks it
+    method : "z-icl+" (the encoder and the pile), "encoder", "z-icl" (the paper's), "naive", "random-inputs", "no-demos"
+    texts : the pile, for a ``fit`` without texts; also the corpus, where there is no other
+    encoder : the sentence encoder, where no corpus brings its own
+    retrieval, labelling, prompt, scoring, pile : settings; the fields that are set override those of the method
+    calibrate : "batch", "neutral", "contextual", "domain", "pmi", or a ``Calibration`` with more settings
     seed : decides every random draw, together with the text itself
     offline : reach no network
 
@@ -91,12 +111,13 @@ class ZICLClassifier(TextClassifier):
     classes_ : label names, sorted, the order of all columns
     labels_ : the labels with the synonyms in use
     settings_ : the settings in force, those of the method and the defaults included
-    ensemble_ : what predicts; ``pipeline_`` is the part of it that is explained
-    fitted_ : what was learned from the texts given to ``fit``: label priors and clusters, frozen
-    index_, lm_, method_, seed_ : what predicts, whatever parameters are set before the next ``fit``
+    ensemble_ : what predicts; ``pipeline_`` is the part of it that asks the language model, if any
+    fitted_ : what was learned from the texts given to ``fit``: label priors, clusters and the pile's model, frozen
+    index_, lm_, method_, seed_ : what predicts, whatever parameters are set before the next ``fit``; ``lm_`` is None
+        where no language model is asked
 
-    ``decision_function`` returns the values that are compared: raw log-likelihoods, unless calibration or several terms
-    change them; for binary problems their difference. ``predict_proba`` is their softmax, under a uniform prior.
+    ``decision_function`` returns the values that are compared; for binary problems their difference. ``predict_proba``
+    is their softmax.
 
     """
 
@@ -106,11 +127,14 @@ class ZICLClassifier(TextClassifier):
         labels: Any = None,
         lm: str | Path | LanguageModel = DEFAULT_LM,
         *,
-        method: str = "z-icl",
+        method: str = DEFAULT_METHOD,
+        texts: Sequence[Any] | None = None,
+        encoder: str | Encoder = DEFAULT_ENCODER,
         retrieval: Retrieval | None = None,
         labelling: Labelling | None = None,
         prompt: PromptSettings | None = None,
         scoring: Scoring | None = None,
+        pile: Pile | None = None,
         calibrate: str | Calibration | None = None,
         seed: int = 0,
         offline: bool = False,
@@ -119,53 +143,85 @@ class ZICLClassifier(TextClassifier):
         self.labels = labels
         self.lm = lm
         self.method = method
+        self.texts = texts
+        self.encoder = encoder
         self.retrieval = retrieval
         self.labelling = labelling
         self.prompt = prompt
         self.scoring = scoring
+        self.pile = pile
         self.calibrate = calibrate
         self.seed = seed
         self.offline = offline
 
     @classmethod
-    def from_texts(
-        cls,
-        texts: Iterable[str],
-        labels: Any,
-        *,
-        encoder: str | Encoder = DEFAULT_ENCODER,
-        report: ProgressReport = silent,
-        **settings: Any,
-    ) -> ZICLClassifier:
-        """Return a classifier whose corpus is ``texts``, one document each: a text is never its own demonstration."""
-        documents = [str(text) for text in check_texts(texts)]
-        index = index_texts(documents, encoder=encoder, offline=settings.get("offline", False), report=report)
-        return cls(index, labels, **settings)
+    def from_texts(cls, texts: Iterable[str], labels: Any, **settings: Any) -> ZICLClassifier:
+        """Return a classifier whose pile is ``texts``; ``fit()`` learns from them.
 
-    # -- fitting: load and check; from texts, learn only what the settings ask for ---------------------
+        They are also the corpus of a method with demonstrations, one document each: a text is never its own.
+        """
+        return cls(None, labels, texts=check_texts(texts), **settings)
+
+    # -- fitting: load and check everything; learn from texts what the settings ask for ----------------
 
     def fit(
-        self, X: Iterable[Any] | None = None, y: Iterable[str] | None = None, *, report: ProgressReport = silent
+        self,
+        X: Iterable[Any] | None = None,
+        y: Iterable[Any] | None = None,
+        *,
+        budget: float | None = None,
+        report: ProgressReport = silent,
     ) -> ZICLClassifier:
-        """Load everything and check it. ``y`` is only checked; ``X`` is used only if the settings say so.
+        """Learn from unlabelled texts, and from labels where ``y`` has some.
 
-        Settings that do: batch calibration without given priors, ``retrieval.share`` (clusters of inputs that share
-        demonstrations) and ``retrieval.include_fit_texts``.
+        Parameters
+        ----------
+        X
+            The pile: texts like those to be labelled, or these themselves. Without any, ``texts`` are used.
+        y
+            Labels of some of the texts; None, NaN or -1 where a label is not known. A method that learns from the pile
+            holds them fixed; others only check them.
+        budget
+            Ask the language model about the most open texts for about this many seconds, and learn from its answers.
+        report
+            Called with the progress of each stage.
+
         """
-        texts = None if X is None else check_texts(X)
+        given = self.texts if X is None else X
+        texts = None if given is None else check_texts(given)
         if self.labels is None:
-            raise LabelError("no labels were given", hint='ZICLClassifier(index, labels=["terrible", "great"])')
-        labels = Labels.of(self.labels)
-        if y is not None:
-            _check_targets(y, labels)
-        settings = self._settings()
-        retrieval = settings.retrieval
+            raise LabelError("no labels were given", hint='ZICLClassifier(labels=["terrible", "great"])')
+        labels, settings = Labels.of(self.labels), self._settings()
+        gold = {} if y is None else _known_labels(texts, y, labels)
+        self._check_settings(labels, settings, texts, budget)
+        ensemble, cluster_texts = self._build(labels, settings, texts)
+        ensemble = fit_priors(ensemble, settings.calibration, texts or (), int(self.seed), report)
+        if settings.pile.method != "none" and texts is not None:
+            learned = learn_pile(
+                ensemble,
+                settings.pile,
+                texts,
+                gold,
+                seed=int(self.seed),
+                question=self._question(labels, settings, texts, budget, report),
+                budget=budget,
+                report=report,
+            )
+            if learned is not None:
+                ensemble = replace(ensemble, pile=learned.model)
+                settings = settings._replace(pile=settings.pile.model_copy(update={"lm_rows": learned.asked}))
+        return self._set_fitted(settings, ensemble, Fitted(ensemble.label_priors(), cluster_texts, ensemble.pile))
+
+    def _check_settings(
+        self, labels: Labels, settings: Settings, texts: Sequence[Text] | None, budget: float | None
+    ) -> None:
+        """Check settings against each other and against the texts, before anything is loaded."""
+        retrieval, pile = settings.retrieval, settings.pile
         if retrieval.share > 1 and (retrieval.k == 0 or RETRIEVERS.get(retrieval.method).shared):
             raise ConfigError(
                 "this method has no demonstrations that inputs could share in groups", hint="leave out retrieval.share"
             )
-        learned = self.learns()
-        if learned and not texts:
+        if (learned := self.learns()) and not texts:
             raise ConfigError(
                 f"{learned[0]} is fitted on texts, and fit() was given none",
                 hint="fit(texts) with the texts to be labelled, or similar ones; a shell user names --fit FILE",
@@ -174,13 +230,30 @@ class ZICLClassifier(TextClassifier):
             template = pick_template(settings.prompt.template, labels)
             for text in texts or ():
                 check_fields(template, text)
-        ensemble, cluster_texts = self._build(labels, settings, texts)
-        if texts is not None:
-            ensemble = fit_priors(ensemble, settings.calibration, texts, int(self.seed), report)
-        return self._set_fitted(settings, ensemble, Fitted(ensemble.label_priors(), cluster_texts))
+        parse_group("scoring", settings.scoring.model_dump(), "scoring: ")
+        if pile.method == "none" and (budget or pile.lm_rows or pile.shares):
+            raise ConfigError(
+                "a budget and shares are for learning from a pile, and this method does not",
+                hint="use z-icl+, or leave them out",
+            )
+        if pile.method != "none" and settings.scoring.encoder_expert is None:
+            raise ConfigError(
+                "a pile is learned from through an encoder, and no expert uses one",
+                hint="name encoder among scoring.experts",
+            )
+        if pile.method != "none" and labels.counted:
+            raise ConfigError(
+                "a pile has one set of labels, and here the options differ from text to text",
+                hint="method='z-icl', 'no-demos' or 'encoder'",
+            )
+        if pile.shares is not None and set(pile.shares) != set(labels.names):
+            raise ConfigError(
+                f"the shares name {', '.join(sorted(pile.shares))}, the labels are {', '.join(labels.names)}",
+                hint="give each label its share: --shares great=0.9,terrible=0.1",
+            )
 
     def learns(self) -> list[str]:
-        """Return what the settings ask ``fit`` to learn from texts; most often nothing."""
+        """Return what the settings cannot do without texts given to ``fit``; most often nothing."""
         settings = self._settings()
         wanted = {
             "batch calibration": settings.calibration.fits_priors,
@@ -189,11 +262,39 @@ class ZICLClassifier(TextClassifier):
         }
         return [what for what, needed in wanted.items() if needed]
 
+    def _question(
+        self,
+        labels: Labels,
+        settings: Settings,
+        texts: Sequence[Text],
+        budget: float | None,
+        report: ProgressReport,
+    ) -> Question | None:
+        """Return the language model that the pile's most open texts are asked about, if it is to be asked."""
+        if not (settings.pile.lm_rows or budget):
+            return None
+        report("loading the language model", 0, None)
+        asking = settings._replace(
+            scoring=settings.scoring.model_copy(update={"experts": (settings.pile.lm_expert,)}),
+            calibration=Calibration(method="neutral"),
+            # An answer does not depend on how many others are asked for.
+            pile=Pile(),
+        )
+        if settings.pile.lm_expert == "prompt" and not settings.retrieval.k:
+            preset = get_method("z-icl")
+            asking = asking._replace(retrieval=preset.retrieval, labelling=preset.labelling)
+        ensemble, _ = self._build(labels, asking, texts)
+        ensemble = fit_priors(ensemble, asking.calibration, (), int(self.seed), report)
+        fitted = Fitted(ensemble.label_priors())
+        depends = _state_of(ensemble, self.method, int(self.seed), asking, fitted).fingerprint()
+        return Question(ensemble, f"{stable_hash(json.dumps(depends, sort_keys=True)):032x}")
+
     def _restore(self, fitted: Fitted) -> ZICLClassifier:
         """Load everything, with what was fitted before."""
         settings = self._settings()
         ensemble, _ = self._build(Labels.of(self.labels), settings, None, fitted)
-        return self._set_fitted(settings, ensemble.with_priors(fitted.priors), fitted)
+        ensemble = replace(ensemble.with_priors(fitted.priors), pile=fitted.pile)
+        return self._set_fitted(settings, ensemble, fitted)
 
     def _settings(self) -> Settings:
         self._check_types()
@@ -206,12 +307,13 @@ class ZICLClassifier(TextClassifier):
             "prompt": self.prompt,
             "scoring": self.scoring,
             "calibration": calibrate,
+            "pile": self.pile,
         }
         return resolve(self.method, given, counted=Labels.of(self.labels).counted)
 
     def _check_types(self) -> None:
         """Check the types of parameters: only now, because ``__init__`` of an estimator may not."""
-        for name in ("retrieval", "labelling", "prompt", "scoring"):
+        for name in ("retrieval", "labelling", "prompt", "scoring", "pile"):
             value, kind = getattr(self, name), GROUPS[name]
             if not (value is None or isinstance(value, kind)):
                 raise ConfigError(f"{name} is {value!r}", hint=f"{name}={kind.__name__}(…), with what is to be set")
@@ -226,7 +328,9 @@ class ZICLClassifier(TextClassifier):
         self, labels: Labels, settings: Settings, texts: Sequence[Text] | None, fitted: Fitted | None = None
     ) -> tuple[Ensemble, tuple[Text, ...]]:
         """Return the ensemble, and the central texts of its clusters."""
-        index, lm = self._search_index(settings.retrieval, texts), self._load_lm(settings.scoring)
+        scoring = settings.scoring
+        index = self._search_index(settings.retrieval, texts) if "prompt" in scoring.experts else None
+        lm = self._load_lm(scoring) if scoring.asks_lm else None
         share, clusters = settings.retrieval.share, None
         if index is not None and share > 1:
             if fitted is not None:
@@ -241,37 +345,45 @@ class ZICLClassifier(TextClassifier):
             seed=int(self.seed),
             offline=self.offline,
             clusters=clusters,
-            encoder_expert=self._encoder_expert(index) if settings.scoring.encoder else None,
+            encoder_expert=self._encoder_expert(index, scoring) if scoring.encoder_expert else None,
         )
         return with_given_priors(ensemble, settings.calibration), clusters.texts if clusters else ()
 
-    def _encoder_expert(self, index: Searchable | None) -> EncoderExpert:
+    def _encoder_expert(self, index: Searchable | None, scoring: Scoring) -> EncoderExpert:
         """Use the corpus' encoder, also where no demonstration is shown."""
+        plain = scoring.encoder_expert == "cosine"
         if index is None and self.index is not None:
             index = self._open_index()
-        if index is not None:
-            return EncoderExpert(index.embed, index.encoder.identity)
-        encoder = load_encoder(DEFAULT_ENCODER, offline=self.offline)
-        return EncoderExpert(text_embedder(encoder), encoder.identity)
+        if index is not None and "prompt" in scoring.experts:
+            # Its queries are embedded for the search already.
+            return EncoderExpert(each_text(index.embed), index.encoder.identity, index.encoder.name, plain)
+        encoder = index.encoder if index is not None else cached_encoder(self.encoder, self.offline)
+        return EncoderExpert(cached_embedder(encoder), encoder.identity, encoder.name, plain)
 
     def _set_fitted(self, settings: Settings, ensemble: Ensemble, fitted: Fitted) -> ZICLClassifier:
         self.ensemble_, self.pipeline_, self.fitted_ = ensemble, ensemble.main, fitted
-        self.index_, self.lm_ = self.pipeline_.index, self.pipeline_.lm
-        self.method_, self.seed_ = self.method, self.pipeline_.seed
-        template = self.pipeline_.builder.template
-        prompt = settings.prompt.model_copy(update={"template": (template.input, template.label)})
+        self.index_ = None if ensemble.main is None else ensemble.main.index
+        self.lm_ = None if ensemble.main is None else ensemble.main.lm
+        self.method_, self.seed_ = self.method, int(self.seed)
         self.labels_ = ensemble.labels
-        self.settings_ = settings._replace(prompt=prompt)
+        if ensemble.main is not None:
+            template = ensemble.main.builder.template
+            prompt = settings.prompt.model_copy(update={"template": (template.input, template.label)})
+            settings = settings._replace(prompt=prompt)
+        self.settings_ = settings
         self.classes_ = np.array(sorted(self.labels_.names), dtype=object)
         return self
 
     def _search_index(self, retrieval: Retrieval, texts: Sequence[Text] | None) -> Searchable | None:
         if retrieval.k == 0:
             return None
+        if self.index is None and (self.texts is not None or texts):
+            pile = texts if self.texts is None else check_texts(self.texts)
+            return index_texts([str(text) for text in pile or ()], encoder=self.encoder, offline=self.offline)
         if self.index is None:
             raise ConfigError(
                 f"the method {self.method!r} needs a corpus to take its {retrieval.k} demonstrations from",
-                hint="give the path of a corpus (zicl corpus build), or use method='no-demos'",
+                hint="give fit() the texts to be labelled, or the path of a corpus (zicl corpus build)",
             )
         index = self._open_index()
         if retrieval.include_fit_texts and texts is not None:
@@ -282,6 +394,10 @@ class ZICLClassifier(TextClassifier):
     def _open_index(self) -> Index:
         assert self.index is not None
         return self.index if isinstance(self.index, Index) else cached_index(Path(self.index), self.offline)
+
+    def load_lm(self) -> LanguageModel:
+        """Return the language model that is named, whether or not the method asks it."""
+        return self._load_lm(self._settings().scoring)
 
     def _load_lm(self, scoring: Scoring) -> LanguageModel:
         if not isinstance(self.lm, str | Path):
@@ -302,13 +418,14 @@ class ZICLClassifier(TextClassifier):
         A tuple of two texts is a pair. ``options`` holds each text's own choice of labels, or, where the labels
         are a number, its own words.
         """
-        check_is_fitted(self, "pipeline_")
+        check_is_fitted(self, "ensemble_")
         return self.ensemble_.run(check_texts(X), progress, options)
 
     def order(self, texts: Sequence[Any]) -> list[int]:
         """Return the best order to classify many texts in chunks: texts that share demonstrations together."""
-        check_is_fitted(self, "pipeline_")
-        clusters, index, checked = self.pipeline_.clusters, self.index_, check_texts(texts)
+        check_is_fitted(self, "ensemble_")
+        index, checked = self.index_, check_texts(texts)
+        clusters = None if self.pipeline_ is None else self.pipeline_.clusters
         if clusters is None or index is None:
             return list(range(len(checked)))
         numbers = {text: number for number, text in enumerate(clusters.texts)}
@@ -334,6 +451,16 @@ class ZICLClassifier(TextClassifier):
         """Explain why a text, or a pair, gets its label: demonstrations, prompt and the score of every label."""
         return Explanation(self.classify([text])[0])
 
+    def prompting(self) -> Pipeline:
+        """Return the pipeline that asks the language model, or raise an error if none does."""
+        check_is_fitted(self, "ensemble_")
+        if self.pipeline_ is None:
+            raise UsageError(
+                f"{self.method_} asks no language model about a text: there is no prompt and no demonstration",
+                hint="use method='z-icl' (--method z-icl), or name an expert that asks it: --experts encoder,direct",
+            )
+        return self.pipeline_
+
     # -- saving ---------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
@@ -345,18 +472,22 @@ class ZICLClassifier(TextClassifier):
         return self._state().fingerprint()
 
     def _state(self) -> ClassifierState:
-        check_is_fitted(self, "pipeline_")
-        expert = self.ensemble_.encoder_expert
-        return ClassifierState(
-            self.labels_,
-            self.lm_,
-            self.index_,
-            self.method_,
-            self.seed_,
-            self.settings_,
-            self.fitted_,
-            None if expert is None else expert.identity,
-        )
+        check_is_fitted(self, "ensemble_")
+        return _state_of(self.ensemble_, self.method_, self.seed_, self.settings_, self.fitted_)
+
+
+def _state_of(ensemble: Ensemble, method: str, seed: int, settings: Settings, fitted: Fitted) -> ClassifierState:
+    expert, main = ensemble.encoder_expert, ensemble.main
+    return ClassifierState(
+        ensemble.labels,
+        None if main is None else main.lm,
+        None if main is None else main.index,
+        method,
+        seed,
+        settings,
+        fitted,
+        None if expert is None else (expert.encoder, expert.identity),
+    )
 
 
 def load(
@@ -369,8 +500,7 @@ def load(
 ) -> TextClassifier:
     """Load a saved classifier, ready to predict: a ``ZICLClassifier``, or a ``DistilledClassifier``.
 
-    ``index`` and ``lm`` say where they are now, if elsewhere; ``encoder`` does so for a distilled classifier, which
-    needs neither.
+    ``index``, ``lm`` and ``encoder`` say where they are now, if elsewhere; a distilled classifier needs only the last.
     """
     folder = Path(path)
     content = read_folder(folder)
@@ -381,11 +511,11 @@ def load(
             )
         loaded: TextClassifier = SAVED_KINDS.get(content["kind"])(folder, content, encoder=encoder, offline=offline)
         return loaded
-    if encoder is not None:
+    if encoder is not None and content["encoder"] is None:
         raise UsageError(
             f"an encoder was given for {folder.name}, which takes its corpus' own", hint="give index=… instead"
         )
-    return _load(folder, content, index, lm, offline=offline)
+    return _load(folder, content, index, lm, encoder, offline=offline)
 
 
 def _load(
@@ -393,39 +523,73 @@ def _load(
     content: dict[str, Any],
     index: str | Path | Index | None,
     lm: str | LanguageModel | None,
+    encoder: str | Encoder | None,
     *,
     offline: bool,
 ) -> ZICLClassifier:
     settings, fitted, labels = restore_settings(folder, content)
     groups: dict[str, Any] = dict(settings)
+    saved_lm, saved_encoder = content["lm"], content["encoder"]
+    if encoder is None:
+        encoder = DEFAULT_ENCODER if saved_encoder is None else find_encoder(folder, saved_encoder)
     classifier = ZICLClassifier(
         find_corpus(folder, content["corpus"], index, offline=offline),
         labels,
-        lm or find_lm(folder, content["lm"]),
+        lm or (DEFAULT_LM if saved_lm is None else find_lm(folder, saved_lm)),
         method=content["method"],
+        encoder=encoder,
         seed=content["seed"],
         offline=offline,
         calibrate=groups.pop("calibration"),
         **groups,
     )._restore(fitted)
     expert = classifier.ensemble_.encoder_expert
-    if expert is not None and content["encoder"] not in (None, expert.identity):
+    if expert is not None and saved_encoder is not None and saved_encoder["identity"] != expert.identity:
         raise EncoderMismatchError(
-            f"the encoder that {folder.name} asks is not the one it was saved with",
-            hint="name the corpus it was made with: zicl.load(…, index=…), or --corpus on the command line",
+            f"the encoder that {folder.name} asks is not the one it was saved with, {saved_encoder['name']}",
+            hint="name the corpus or the encoder it was made with: zicl.load(…, index=…, encoder=…), or --corpus",
         )
-    if lm is None and classifier.lm_.identity != content["lm"]["identity"]:
+    if lm is None and classifier.lm_ is not None and classifier.lm_.identity != saved_lm["identity"]:
         raise ModelError(
-            f"the language model {content['lm']['name']} is not the one {folder.name} was saved with",
+            f"the language model {saved_lm['name']} is not the one {folder.name} was saved with",
             hint="its weights or tokenizer changed: get the old ones, or pass lm=… to use these knowingly",
         )
     return classifier
 
 
-def _check_targets(y: Iterable[str], labels: Labels) -> None:
-    unknown = sorted({value if isinstance(value, str) else repr(value) for value in y} - set(labels.names))
+def _known_labels(texts: Sequence[Text] | None, y: Iterable[Any], labels: Labels) -> dict[Text, str]:
+    """Return the labels that ``y`` knows, by text; a text with two different ones counts as unknown, with a warning."""
+    values = list(y)
+    unknown = sorted({repr(value) for value in values if not _is_gap(value, labels) and value not in labels.names})
     if unknown:
         raise LabelError(
-            f"y holds values that are no label: {', '.join(map(repr, unknown[:5]))}",
-            hint=f"the labels are: {', '.join(labels.names)}",
+            f"y holds values that are no label: {', '.join(unknown[:5])}",
+            hint=f"the labels are: {', '.join(labels.names)}; None, NaN or -1 where a label is not known",
         )
+    if texts is None:
+        if any(not _is_gap(value, labels) for value in values):
+            raise UsageError("labels were given without texts", hint="fit(texts, labels), one label per text")
+        return {}
+    if len(values) != len(texts):
+        raise UsageError(f"{len(texts)} texts were given, and {len(values)} labels", hint="give one label per text")
+    gold: dict[Text, str] = {}
+    contradictory: dict[Text, int] = {}
+    for row, (text, value) in enumerate(zip(texts, values, strict=True)):
+        if not _is_gap(value, labels) and gold.setdefault(text.strip(), str(value)) != value:
+            contradictory.setdefault(text.strip(), row)
+    if contradictory:
+        warnings.warn(
+            f"y contradicts itself: {len(contradictory)} text{'s have' if len(contradictory) > 1 else ' has'} two "
+            f"different labels (row {min(contradictory.values())} is one), and count as unlabelled",
+            PileWarning,
+            stacklevel=3,
+        )
+    return {text: label for text, label in gold.items() if text not in contradictory}
+
+
+def _is_gap(value: Any, labels: Labels) -> bool:
+    """Return whether a value of ``y`` says that the label is not known: None, NaN, -1, or an empty text."""
+    if isinstance(value, str):
+        # An array that holds text beside -1 holds it as text.
+        return value not in labels.names and value in ("", "-1", "nan", "None")
+    return value is None or (isinstance(value, Real) and (math.isnan(value) or value == -1))

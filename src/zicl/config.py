@@ -27,6 +27,7 @@ from zicl.exceptions import ConfigError
 
 Order = Literal["nearest-last", "nearest-first", "shuffled"]
 Inference = Literal["direct", "channel"]
+ExpertName = Literal["prompt", "direct", "channel", "encoder", "cosine"]
 # How accelerate spreads a model by itself.
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 MAP_PREFIX = "map:"
@@ -134,8 +135,10 @@ class Scoring(FrozenSettings):
     """How a label is scored, and where a language model that is loaded here runs (device, dtype, batch size)."""
 
     inference: Literal["direct", "channel", "both"] = "channel"
-    # Join the encoder expert: the cosine of the text to each label's description, or to its words.
-    encoder: bool = False
+    # Which experts are asked about a text, and joined. "prompt" is the language model with the demonstrations that
+    # retrieval and labelling describe; "direct" and "channel" ask it without any. "encoder" compares the text with all
+    # that is known of a label, "cosine" with its description or its words alone; neither loads a language model.
+    experts: tuple[ExpertName, ...] = ("prompt",)
     # Compare the sum of a label's token log-likelihoods, or their mean.
     reduce: Literal["sum", "mean"] = "sum"
     # One device, or a map over several: map:auto. See docs/MODELS.md.
@@ -143,6 +146,33 @@ class Scoring(FrozenSettings):
     dtype: Literal["float32", "bfloat16", "float16", "int8"] = "float32"
     # The maximum number of prompts per batch; fewer where they are long, or where memory runs out.
     batch_size: int = Field(8, ge=1)
+
+    @field_validator("experts", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        # On the command line and in --set they are separated by commas.
+        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.experts or len(set(self.experts)) < len(self.experts):
+            raise ValueError("experts: name at least one, each once")
+        if {"encoder", "cosine"} <= set(self.experts):
+            raise ValueError("experts: encoder and cosine are two ways to ask the same encoder: name one of them")
+        asked = {"direct", "channel"} if self.inference == "both" else {self.inference}
+        if "prompt" in self.experts and (twice := sorted(asked & set(self.experts))):
+            raise ValueError(f"experts: the prompt's inference is {twice[0]} already: set another scoring.inference")
+        return self
+
+    @property
+    def asks_lm(self) -> bool:
+        """Whether a language model is asked about a text."""
+        return bool({"prompt", "direct", "channel"} & set(self.experts))
+
+    @property
+    def encoder_expert(self) -> str | None:
+        """The expert that uses the encoder, if there is one."""
+        return next((name for name in self.experts if name in ("encoder", "cosine")), None)
 
     @field_validator("device")
     @classmethod
@@ -158,12 +188,13 @@ _CALIBRATION_OPTIONS = {"priors": "batch", "texts": "batch", "draws": "domain", 
 class Calibration(FrozenSettings):
     """What to subtract from a label's score because the model would give it to any text.
 
-    ``batch`` fits label priors on texts given to fit(), or takes ``priors``; the others score content-free inputs under
-    the same demonstrations: ``contextual`` three fixed ones, ``domain`` random words of the demonstrations, ``pmi`` the
-    bare input line, or ``premise`` in it.
+    ``batch`` fits label priors on texts given to fit(), or takes ``priors``; ``neutral`` fits them once on sentences
+    without content that come with the package. The others score content-free inputs under the same demonstrations:
+    ``contextual`` three fixed ones, ``domain`` random words of the demonstrations, ``pmi`` the bare input line, or
+    ``premise`` in it.
     """
 
-    method: Literal["none", "batch", "contextual", "domain", "pmi"] = "none"
+    method: Literal["none", "batch", "neutral", "contextual", "domain", "pmi"] = "none"
     # The probability of each label, instead of fitting it.
     priors: dict[str, float] | None = None
     # Fit on a seeded sample of this many of the texts given to fit().
@@ -187,6 +218,32 @@ class Calibration(FrozenSettings):
         return self.method == "batch" and self.priors is None
 
 
+class Pile(FrozenSettings):
+    """What fit() learns from the unlabelled texts themselves: which of them are alike.
+
+    ``mixture`` is one Gaussian per label over the texts' vectors, held to the experts' answers.
+    """
+
+    method: Literal["none", "mixture"] = "none"
+    # Learn from a seeded sample of this many of the different texts given to fit().
+    texts: int = Field(5000, ge=20)
+    # The labels' shares, where they are known; learned otherwise.
+    shares: dict[str, float] | None = None
+    # Ask the language model about this many of the texts, those whose answers are most open, and learn from them.
+    lm_rows: int = Field(0, ge=0)
+    # Whom to ask: the language model alone, or the prompt with demonstrations.
+    lm_expert: Literal["direct", "channel", "prompt"] = "direct"
+
+    @field_validator("shares")
+    @classmethod
+    def _add_up(cls, value: dict[str, float] | None) -> dict[str, float] | None:
+        if value is not None and not all(0 < share < 1 for share in value.values()):
+            raise ValueError("shares are each above 0 and below 1")
+        if value is not None and abs(sum(value.values()) - 1) > 0.005:
+            raise ValueError(f"shares add up to {sum(value.values()):g}, not to 1")
+        return value
+
+
 class Settings(NamedTuple):
     """All settings in force, by group."""
 
@@ -195,6 +252,7 @@ class Settings(NamedTuple):
     prompt: PromptSettings = PromptSettings()
     scoring: Scoring = Scoring()
     calibration: Calibration = Calibration()
+    pile: Pile = Pile()
 
 
 # Groups of settings by the names that the command line and saved classifiers use.
@@ -204,16 +262,21 @@ GROUPS: dict[str, type[FrozenSettings]] = {
     "prompt": PromptSettings,
     "scoring": Scoring,
     "calibration": Calibration,
+    "pile": Pile,
 }
 
+_NO_DEMOS = Settings(Retrieval(k=0), Labelling(words="original"))
+
 METHODS = {
-    "no-demos": Settings(Retrieval(k=0), Labelling(words="original")),
+    "no-demos": _NO_DEMOS,
     "random-inputs": Settings(Retrieval(method="random"), Labelling(words="original")),
     "naive": Settings(Retrieval(method="nearest"), Labelling(words="original")),
     "z-icl": Settings(Retrieval(method="physical"), Labelling(words="synonyms")),
-    # Chosen in docs/BEYOND.md; the language model reads as many tokens as for z-icl.
-    "z-icl+": Settings(Retrieval(method="physical"), Labelling(words="synonyms"), scoring=Scoring(encoder=True)),
+    # Chosen and confirmed in docs/BEYOND.md.
+    "encoder": _NO_DEMOS._replace(scoring=Scoring(experts=("encoder",))),
+    "z-icl+": _NO_DEMOS._replace(scoring=Scoring(experts=("encoder",)), pile=Pile(method="mixture")),
 }
+DEFAULT_METHOD = "z-icl+"
 
 
 def get_method(name: str) -> Settings:

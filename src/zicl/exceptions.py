@@ -30,6 +30,7 @@
     └── StorageError            full disk, read-only folder, a target that exists already
 
 The message says what was wrong and what was expected; ``hint`` says what to do.
+``PileWarning`` is the one warning: the texts to learn from allow an answer, but not the one that was hoped for.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ class ZICLError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n  → {self.hint}" if self.hint else self.message
+
+
+class PileWarning(UserWarning):
+    """Texts to learn from that are too few, all alike, or contradict their labels: what happens is said."""
 
 
 class UsageError(ZICLError, ValueError):

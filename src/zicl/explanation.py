@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from zicl.inputs.pair import text_parts
+from zicl.prompt.builder import Prompt
+from zicl.score.calibration import log_softmax
 from zicl.score.results import Demonstration, LabelScore, Prediction, nearest_first
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a text got its label: its demonstrations, its prompt, and the score of every label."""
+    """Why a text got its label: what each expert said, and the prompt with its demonstrations, if there is one."""
 
     prediction: Prediction
 
@@ -25,11 +29,13 @@ class Explanation:
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """The pseudo-demonstrations, farthest first, as in the prompt."""
-        return self.prediction.prepared.demos
+        return () if self.prediction.prepared is None else self.prediction.prepared.demos
 
     @property
     def prompt(self) -> str:
-        """The prompt's text for the predicted label."""
+        """The prompt's text for the predicted label; empty where no language model was asked."""
+        if self.prediction.prepared is None:
+            return ""
         best = [score.label for score in self.prediction.scores].index(self.label)
         return self.prediction.prepared.prompt.text(best)
 
@@ -38,9 +44,18 @@ class Explanation:
         """The score of every label."""
         return self.prediction.scores
 
+    @property
+    def experts(self) -> dict[str, dict[str, float]]:
+        """What each expert says by itself, as probabilities by label; empty where only one prompt was scored."""
+        names = [score.label for score in self.scores]
+        return {
+            term: dict(zip(names, np.exp(log_softmax(np.array(values))).tolist(), strict=True))
+            for term, values in self.prediction.terms.items()
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        prompt, (text, *second) = self.prediction.prepared.prompt, text_parts(self.prediction.text)
+        text, *second = text_parts(self.prediction.text)
         return {
             "text": text,
             **({"pair": second[0]} if second else {}),
@@ -49,18 +64,11 @@ class Explanation:
             "scores": {
                 s.label: {"log_likelihood": s.log_likelihood, "tokens": s.tokens, "value": s.value} for s in self.scores
             },
+            "experts": self.experts,
             "terms": {name: list(values) for name, values in self.prediction.terms.items()},
             "probes": [list(row) for row in self.prediction.probes],
             "demonstrations": [_demonstration_dict(demo) for demo in self.demonstrations],
-            "prompt": {
-                "prefix": prompt.prefix.text,
-                "stem": prompt.stem.text,
-                "branches": [{"given": b.given.text, "scored": b.scored.text} for b in prompt.branches],
-                "kept": prompt.kept,
-                "dropped": prompt.dropped,
-                "demos_cut": prompt.demos_cut,
-                "input_cut": prompt.input_cut,
-            },
+            "prompt": None if self.prediction.prepared is None else _prompt_dict(self.prediction.prepared.prompt),
         }
 
     def __str__(self) -> str:
@@ -77,14 +85,11 @@ class Explanation:
         from rich.text import Text
 
         yield Text.from_markup(f"[bold]{escape(str(self.prediction.text))}[/]")
-        scores = Table("label", "probability", "log-likelihood", "tokens", box=None, header_style="dim")
-        for score in sorted(self.scores, key=lambda s: -s.value):
-            probability = self.prediction.probabilities[score.label]
-            style = "bold" if score.label == self.label else ""
-            bar = f"{probability:6.1%} {'█' * round(20 * probability)}"
-            scores.add_row(escape(score.label), bar, f"{score.log_likelihood:.2f}", str(score.tokens), style=style)
-        yield scores
-        yield Text(self._notes(), style="dim")
+        yield self._score_table()
+        prepared = self.prediction.prepared
+        if prepared is None:
+            return
+        yield Text(self._notes(prepared.prompt), style="dim")
         if self.demonstrations:
             demos = Table.grid(padding=(0, 2))
             for number, demo in enumerate(nearest_first(self.demonstrations), start=1):
@@ -97,12 +102,36 @@ class Explanation:
                 demos.add_row("", "", Text(_origin(demo), style="dim"))
             yield demos
         yield Text("the end of the prompt for each label, [scored] part in brackets:", style="dim")
-        prompt = self.prediction.prepared.prompt
-        for branch in prompt.branches[: len(self.scores)]:
-            yield Text(f"{(prompt.stem.text + branch.given.text).strip()}[{branch.scored.text}]")
+        for branch in prepared.prompt.branches[: len(self.scores)]:
+            yield Text(f"{(prepared.prompt.stem.text + branch.given.text).strip()}[{branch.scored.text}]")
 
-    def _notes(self) -> str:
-        prompt = self.prediction.prepared.prompt
+    def _columns(self) -> list[str]:
+        return [
+            "label",
+            "probability",
+            *(["log-likelihood", "tokens"] if self.prediction.prepared else []),
+            *self.experts,
+        ]
+
+    def _rows(self) -> Iterator[list[str]]:
+        """Yield the cells of each label behind its name, the likeliest label first."""
+        for score in sorted(self.scores, key=lambda s: -s.value):
+            cells = [score.label, f"{self.prediction.probabilities[score.label]:6.1%}"]
+            if score.log_likelihood is not None:
+                cells += [f"{score.log_likelihood:.2f}", str(score.tokens)]
+            yield [*cells, *(f"{said[score.label]:.1%}" for said in self.experts.values())]
+
+    def _score_table(self) -> Any:
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(*self._columns(), box=None, header_style="dim")
+        for label, probability, *cells in self._rows():
+            bar = f"{probability} {'█' * round(20 * self.prediction.probabilities[label])}"
+            table.add_row(escape(label), bar, *cells, style="bold" if label == self.label else "")
+        return table
+
+    def _notes(self, prompt: Prompt) -> str:
         retrieved = all(demo.similarity is not None for demo in self.demonstrations)
         order = "nearest first" if retrieved else "in the prompt's order"
         notes = [
@@ -117,23 +146,38 @@ class Explanation:
         return "; ".join(notes)
 
     def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self._columns())
         rows = "".join(
-            f"<tr><td>{html.escape(s.label)}</td><td>{self.prediction.probabilities[s.label]:.1%}</td>"
-            f"<td>{s.log_likelihood:.2f}</td><td>{s.tokens}</td></tr>"
-            for s in sorted(self.scores, key=lambda s: -s.value)
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>" for cells in self._rows()
         )
+        page = (
+            f"<p><b>{html.escape(str(self.prediction.text))}</b> → <b>{html.escape(self.label)}</b></p>"
+            f"<table><tr>{head}</tr>{rows}</table>"
+        )
+        if self.prediction.prepared is None:
+            return page
         demos = "".join(
             f"<tr><td>{html.escape(str(d.sentence.text))}</td><td>{html.escape(d.words)}</td>"
             f"<td>{html.escape(_origin(d))}</td><td>{'' if d.kept else 'dropped'}</td></tr>"
             for d in nearest_first(self.demonstrations)
         )
         return (
-            f"<p><b>{html.escape(str(self.prediction.text))}</b> → <b>{html.escape(self.label)}</b><br>"
-            f"{html.escape(self._notes())}</p>"
-            f"<table><tr><th>label</th><th>probability</th><th>log-likelihood</th><th>tokens</th></tr>{rows}</table>"
+            f"{page}<p>{html.escape(self._notes(self.prediction.prepared.prompt))}</p>"
             "<table><tr><th>pseudo-demonstration</th><th>label words</th><th>retrieved</th><th></th></tr>"
             f"{demos}</table><pre>{html.escape(self.prompt)}</pre>"
         )
+
+
+def _prompt_dict(prompt: Prompt) -> dict[str, Any]:
+    return {
+        "prefix": prompt.prefix.text,
+        "stem": prompt.stem.text,
+        "branches": [{"given": b.given.text, "scored": b.scored.text} for b in prompt.branches],
+        "kept": prompt.kept,
+        "dropped": prompt.dropped,
+        "demos_cut": prompt.demos_cut,
+        "input_cut": prompt.input_cut,
+    }
 
 
 def _origin(demo: Demonstration) -> str:

@@ -2,9 +2,10 @@
 
 tickets.zicl-clf/
   labels.toml        labels, words, synonyms, descriptions
-  classifier.json    settings, the model's name and hash, the corpus' path and hash, and what was fitted; written last
+  pile.safetensors   what was learned from a pile, if anything: a row of weights per label
+  classifier.json    settings, names and hashes of the models, the corpus' path and hash, what was fitted; written last
 
-Distilled classifiers add a file of weights. Nothing here loads a model: ``zicl.classifier.load`` does.
+Nothing here loads a model: ``zicl.classifier.load`` does.
 """
 
 from __future__ import annotations
@@ -33,46 +34,53 @@ from zicl.prompt.labels import Labels, read_labels
 from zicl.retrieve.concat import ConcatIndex
 from zicl.retrieve.index import Index, Searchable
 from zicl.score.ensemble import Fitted
+from zicl.score.pile import Linear, PileModel
 
-FORMAT = 2
-LABELS, CLASSIFIER = "labels.toml", "classifier.json"
+FORMAT = 3
+LABELS, CLASSIFIER, PILE = "labels.toml", "classifier.json", "pile.safetensors"
 
 
 @dataclass(frozen=True)
 class ClassifierState:
     """Everything that a fitted classifier's predictions depend on.
 
-    ``encoder`` is the identity of the encoder expert's encoder, if it is part of the ensemble.
+    ``encoder`` is the name and the identity of the encoder expert's encoder, if it is part of the ensemble.
     """
 
     labels: Labels
-    lm: LanguageModel
+    lm: LanguageModel | None
     index: Searchable | None
     method: str
     seed: int
     settings: Settings
     fitted: Fitted
-    encoder: str | None
+    encoder: tuple[str, str] | None
 
     def fingerprint(self) -> dict[str, Any]:
         """Return all that predictions depend on as plain values: equal ones give equal predictions."""
         return {
             "labels": self.labels.to_toml(),
-            "lm": self.lm.identity,
+            "lm": None if self.lm is None else self.lm.identity,
             "corpus": _index_identity(self.index),
             "seed": self.seed,
             "fitted": self.fitted.to_dict(),
-            "encoder": self.encoder,
+            "encoder": None if self.encoder is None else self.encoder[1],
             **{name: value.model_dump(mode="json") for name, value in self.settings._asdict().items()},
         }
 
     def save(self, path: str | Path) -> Path:
         """Write a new folder; one that holds exactly the same is left as it is."""
         folder = Path(path)
-        return write_folder(folder, self._content(folder), self.labels.to_toml())
+        pile = self.fitted.pile
+
+        def add(target: Path) -> None:
+            if pile is not None:
+                write_linear(pile.linear, target / PILE)
+
+        return write_folder(folder, self._content(folder), self.labels.to_toml(), add=add)
 
     def _content(self, folder: Path) -> dict[str, Any]:
-        index, lm, corpus = self.index, self.lm, None
+        index, corpus = self.index, None
         if index is not None and not isinstance(index, Index):
             raise UsageError(
                 "a classifier whose corpus was extended in memory cannot be saved",
@@ -91,21 +99,70 @@ class ClassifierState:
                 "kind": index.manifest["kind"],
                 "index": index.identity,
             }
-        name = lm.name
-        if Path(name.removeprefix("gguf:")).expanduser().exists():
-            place = relative_path(folder, Path(name.removeprefix("gguf:")).expanduser())
-            name = f"gguf:{place}" if name.startswith("gguf:") else place
         return {
             "format": FORMAT,
             "zicl": __version__,
+            "labels": list(self.labels.names),
             "corpus": corpus,
-            "lm": {"name": name, "local": name != lm.name, "revision": lm.revision, "identity": lm.identity},
+            "lm": None if self.lm is None else _lm_content(folder, self.lm),
             "method": self.method,
             "seed": self.seed,
             "settings": {name: value.model_dump() for name, value in self.settings._asdict().items()},
             "fitted": self.fitted.to_dict(),
-            "encoder": self.encoder,
+            "encoder": None if self.encoder is None else encoder_content(folder, *self.encoder),
         }
+
+
+def _lm_content(folder: Path, lm: LanguageModel) -> dict[str, Any]:
+    name = lm.name
+    if Path(name.removeprefix("gguf:")).expanduser().exists():
+        place = relative_path(folder, Path(name.removeprefix("gguf:")).expanduser())
+        name = f"gguf:{place}" if name.startswith("gguf:") else place
+    return {"name": name, "local": name != lm.name, "revision": lm.revision, "identity": lm.identity}
+
+
+def encoder_content(folder: Path, name: str, identity: str) -> dict[str, Any]:
+    """Return what a folder says about its encoder: a local one is found from the folder."""
+    local = Path(name).expanduser().exists()
+    return {"name": relative_path(folder, Path(name)) if local else name, "local": local, "identity": identity}
+
+
+def find_encoder(folder: Path, saved: dict[str, Any]) -> str:
+    """Return the name of the saved encoder, with its path as seen from here."""
+    if not saved["local"]:
+        return str(saved["name"])
+    path = (folder.resolve() / saved["name"]).resolve()
+    if not path.exists():
+        raise UsageError(
+            f"the encoder of {folder.name} is not where it was ({saved['name']} seen from it)",
+            hint="put it there again, or say where it is now: zicl.load(…, encoder=…)",
+        )
+    return str(path)
+
+
+def write_linear(linear: Linear, path: Path) -> None:
+    """Write the weights of a linear model."""
+    from safetensors.numpy import save_file
+
+    save_file({"weights": linear.weights, "offsets": linear.offsets}, path)
+
+
+def read_linear(path: Path, identity: str) -> Linear:
+    """Read the weights of a linear model, and check that they are those that were written."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    damaged = StorageError(
+        f"{path} is not what was written there", hint="copy the folder again, or make the classifier again"
+    )
+    try:
+        numbers = load_file(path)
+        linear = Linear(numbers["weights"], numbers["offsets"])
+    except (OSError, SafetensorError, KeyError) as error:
+        raise damaged from error
+    if linear.identity != identity:
+        raise damaged
+    return linear
 
 
 def _index_identity(index: Searchable | None) -> str | list[str] | None:
@@ -183,12 +240,23 @@ def restore_settings(folder: Path, content: dict[str, Any]) -> tuple[dict[str, F
     try:
         groups = content["settings"]
         settings = {name: parse_group(name, _with_tuples(groups[name]), f"{folder / CLASSIFIER}: ") for name in GROUPS}
-        fitted = Fitted.from_dict(content["fitted"])
+        fitted = Fitted.from_dict(content["fitted"], _read_pile(folder, content["fitted"]["pile"]))
     except (KeyError, TypeError) as error:
         raise edited_error(folder, error) from error
     labels = read_labels(folder / LABELS)
     check_label_names(folder, labels, *fitted.priors.values())
+    if fitted.pile is not None:
+        # Rows of weights belong to labels by position.
+        check_label_names(folder, labels, content["labels"])
+        labels = Labels(tuple(labels[name] for name in content["labels"]))
     return settings, fitted, labels
+
+
+def _read_pile(folder: Path, saved: dict[str, Any] | None) -> PileModel | None:
+    if saved is None:
+        return None
+    linear = read_linear(folder / PILE, saved["weights"])
+    return PileModel(linear, tuple(saved["shares"]), saved["stability"], saved["texts"])
 
 
 def check_label_names(folder: Path, labels: Labels, *fitted: Iterable[str]) -> None:

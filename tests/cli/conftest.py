@@ -22,7 +22,7 @@ def corpus(run, jsonl, tmp_path, encoder_folder):
 @pytest.fixture
 def options(corpus, lm_folder):
     """What makes a small classifier."""
-    return ["--corpus", corpus, "--labels", LABELS, "--lm", lm_folder, "--k", 3, "--offline"]
+    return ["--corpus", corpus, "--labels", LABELS, "--method", "z-icl", "--lm", lm_folder, "--k", 3, "--offline"]
 
 
 def write_texts(path, count, *, column="text", takes=None):

@@ -194,7 +194,7 @@ def test_models_info(run, lm_folder):
     [
         (["classify", "x"], 2, "no labels were given"),
         (["classify", "x", "--labels", "great"], 2, "at least two"),
-        (["classify", "x", "--labels", "a,b"], 2, "needs a corpus"),
+        (["classify", "x", "--labels", "a,b", "--method", "z-icl"], 2, "needs a corpus"),
         (["classify", "x", "--labels", "a,b", "--synonyms", "a"], 2, "LABEL=SYNONYM"),
         (["classify", "x", "--labels", "a,b", "--inference", "sideways"], 2, "inference: "),
         (["classify", "x", "--labels", "a,b", "--k", "-1"], 2, "k: "),

@@ -44,7 +44,7 @@ def test_a_demonstration_is_a_sentence_with_its_neighbour(index, lm, inference):
     clf = ZICLClassifier(
         index, ["yes", "no"], lm,
         retrieval=Retrieval(k=3), labelling=Labelling(words="original"), prompt=ENTAILED,
-        scoring=Scoring(inference=inference),
+        scoring=Scoring(inference=inference), method="z-icl",
     ).fit()  # fmt: skip
     result = clf.classify(PAIRS)[0]
     prompt = result.prepared.prompt
@@ -102,7 +102,7 @@ def test_options_are_scored_and_demonstrations_have_sentences_near_them_as_answe
     clf = ZICLClassifier(
         index, 3, lm,
         retrieval=Retrieval(k=3), labelling=Labelling(words="neighbours"), prompt=PromptSettings(template="choice"),
-        scoring=Scoring(inference=inference),
+        scoring=Scoring(inference=inference), method="z-icl",
     ).fit()  # fmt: skip
     texts = ["The soup was cold.", "The lamp failed."]
     options = [["I sent it back.", "The bird sang.", "A pear fell."], ["It was dark.", "She laughed."]]
@@ -122,7 +122,7 @@ def test_options_are_scored_and_demonstrations_have_sentences_near_them_as_answe
 def test_a_sentence_too_long_for_an_answer_is_cut(index, lm):
     clf = ZICLClassifier(
         index, 2, lm,
-        retrieval=Retrieval(k=3), prompt=PromptSettings(template="choice", tokens_per_demo=36),
+        retrieval=Retrieval(k=3), prompt=PromptSettings(template="choice", tokens_per_demo=36), method="z-icl",
     ).fit()  # fmt: skip
     (result,) = clf.classify(["The soup was cold."], options=[["I sent it back.", "The bird sang."]])
     assert result.prepared.prompt.kept == 3
@@ -133,18 +133,22 @@ def test_a_sentence_too_long_for_an_answer_is_cut(index, lm):
 
 
 def test_counted_labels_need_options(index, lm):
-    clf = ZICLClassifier(index, 3, lm, retrieval=Retrieval(k=2), prompt=PromptSettings(template="choice"))
+    clf = ZICLClassifier(
+        index, 3, lm, retrieval=Retrieval(k=2), prompt=PromptSettings(template="choice"), method="z-icl"
+    )
     with pytest.raises(ConfigError, match="no text's options were given"):
         clf.fit().predict(["The soup was cold."])
     with pytest.raises(ConfigError, match="no text's options were given"):
-        ZICLClassifier(index, 3, lm, retrieval=Retrieval(k=2), calibrate="batch").fit(["The soup was cold."])
+        ZICLClassifier(index, 3, lm, retrieval=Retrieval(k=2), calibrate="batch", method="z-icl").fit(
+            ["The soup was cold."]
+        )
     with pytest.raises(UsageError, match="1 texts were given, and options for 2"):
         clf.classify(["The soup was cold."], options=[["a", "b"], ["c", "d"]])
 
 
 def test_rows_may_have_some_of_the_labels(index, lm):
     labels = {"terrible": "bad", "okay": "fine", "great": "good"}
-    clf = ZICLClassifier(index, labels, lm, retrieval=Retrieval(k=6)).fit()
+    clf = ZICLClassifier(index, labels, lm, retrieval=Retrieval(k=6), method="z-icl").fit()
     results = clf.classify(["The soup was cold."] * 2, options=[["great", "terrible"], ["okay", "great"]])
     assert [set(result.probabilities) for result in results] == [{"great", "terrible"}, {"okay", "great"}]
     for result in results:

@@ -18,7 +18,7 @@ LABELS = ["terrible", "great"]
 
 def classifier(index, lm, **more):
     more = {"retrieval": Retrieval(k=4), **more}
-    return ZICLClassifier(index, LABELS, lm, **more)
+    return ZICLClassifier(index, LABELS, lm, **{"method": "z-icl", **more})
 
 
 def values(results):
@@ -200,19 +200,21 @@ def test_both_inferences_are_the_mean_of_their_log_probabilities(index, lm):
     assert list(results[0].terms) == ["channel", "direct"]
 
 
-def test_the_encoders_opinion_is_one_more_term(index, lm):
-    clf = classifier(index, lm, scoring=Scoring(encoder=True)).fit()
+def test_the_cosine_is_one_more_term(index, lm):
+    clf = classifier(index, lm, scoring=Scoring(experts=("prompt", "cosine"))).fit()
     result = clf.classify(TEXTS[:1])[0]
     cosines = [float(index.embed(TEXTS[0]) @ index.embed(label)) for label in LABELS]
-    assert result.terms["encoder"] == pytest.approx([20 * cosine for cosine in cosines], abs=1e-5)
+    assert result.terms["cosine"] == pytest.approx([20 * cosine for cosine in cosines], abs=1e-5)
     plain = values(classifier(index, lm).fit().classify(TEXTS[:1]))
-    expected = (log_softmax(plain) + log_softmax(np.array([result.terms["encoder"]]))) / 2
+    expected = (log_softmax(plain) + log_softmax(np.array([result.terms["cosine"]]))) / 2
     np.testing.assert_allclose(values([result]), expected, atol=1e-4)
 
 
 def test_each_term_has_a_prior_of_its_own(index, lm):
-    clf = classifier(index, lm, scoring=Scoring(inference="both", encoder=True), calibrate="batch").fit(TEXTS)
-    assert list(clf.fitted_.priors) == ["channel", "direct", "encoder"]
+    clf = classifier(index, lm, scoring=Scoring(inference="both", experts=("prompt", "cosine")), calibrate="batch").fit(
+        TEXTS
+    )
+    assert list(clf.fitted_.priors) == ["channel", "direct", "cosine"]
     for shares in clf.fitted_.priors.values():
         assert sum(shares.values()) == pytest.approx(1)
     result = clf.classify(TEXTS[:1])[0]
@@ -235,9 +237,10 @@ def test_what_was_learned_is_saved_and_frozen(index, lm_folder, tmp_path):
         LABELS,
         str(lm_folder),
         retrieval=Retrieval(k=4, share=4),
-        scoring=Scoring(inference="both", encoder=True),
+        scoring=Scoring(inference="both", experts=("prompt", "cosine")),
         labelling=Labelling(assignments=2, balanced=True),
         calibrate="batch",
+        method="z-icl",
     ).fit(TEXTS)
     again = zicl.load(clf.save(tmp_path / "c.zicl-clf"), index=index)
     assert again.fitted_ == clf.fitted_

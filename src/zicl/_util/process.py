@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from zicl.exceptions import MissingExtraError
 
 __version__ = "0.1.0"
+# The number of threads that use_threads was given, for libraries that are told it when a model is loaded.
+_threads: int | None = None
 
 
 def go_offline() -> None:
@@ -23,17 +25,30 @@ def go_offline() -> None:
 
 
 def use_threads(count: int | None) -> None:
-    """Set the number of threads of torch and FAISS, or keep their defaults.
+    """Set the number of threads of torch, FAISS and models loaded by onnxruntime later, or keep their defaults.
 
     Results are bit-identical only for equal numbers of threads.
     """
+    global _threads  # noqa: PLW0603
     if count is None:
         return
+    _threads = count
     import faiss
     import torch
 
     torch.set_num_threads(count)
     faiss.omp_set_num_threads(count)
+
+
+def thread_count() -> int:
+    """Return the number of threads that was set, else ``OMP_NUM_THREADS``, which torch goes by, else one per core."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if _threads is not None:
+        return _threads
+    if given.isdecimal() and int(given):
+        return int(given)
+    # The cores that this process may use, as in a container; other systems than Linux do not tell.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextlib.contextmanager

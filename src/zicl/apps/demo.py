@@ -20,7 +20,9 @@ from zicl.retrieve.index import Index
 REVIEWS = "movie-reviews"
 # A uniform sample of paragraphs, with a little less than ten thousand sentences.
 PARAGRAPHS = 850
-_PER_LABEL, _SEED = 6, 3
+# The labels of the sentences, in the order of their numbers.
+LABELS = ("terrible", "great")
+_SEED = 3
 
 
 def reviews(source: str, *, offline: bool = False) -> list[tuple[str, str]]:
@@ -48,12 +50,8 @@ def example_index(*, offline: bool = False, report: ProgressReport = silent) -> 
     return Index.open(corpus, offline=offline)
 
 
-def example_sentences(*, offline: bool = False) -> list[tuple[str, str]]:
-    """Return twelve Rotten Tomatoes sentences with their labels, six per label, shuffled."""
-    rows, chosen = reviews("rotten_tomatoes", offline=offline), list[tuple[str, str]]()
-    for value, name in (("0", "terrible"), ("1", "great")):
-        texts = [text for text, label in rows if label == value]
-        chosen += [
-            (texts[int(n)], name) for n in rng(_SEED, "demo", name).choice(len(texts), _PER_LABEL, replace=False)
-        ]
-    return [chosen[int(n)] for n in rng(_SEED, "demo").permutation(len(chosen))]
+def example_sentences(count: int, *, offline: bool = False) -> list[tuple[str, str]]:
+    """Return Rotten Tomatoes sentences with their labels, drawn by a seed: whatever comes, in whatever shares."""
+    rows = reviews("rotten_tomatoes", offline=offline)
+    drawn = rng(_SEED, "demo").permutation(len(rows))[:count]
+    return [(rows[int(n)][0], LABELS[int(rows[int(n)][1])]) for n in drawn]

@@ -11,6 +11,7 @@ from zicl.cli import (
     check,
     classify,
     corpus,
+    demo,
     distill,
     evaluate,
     index,
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo", cls=GroupedCommand)(models.demo)
+app.command("demo", cls=GroupedCommand)(demo.demo)
 app.command("classify", cls=GroupedCommand)(classify.classify)
 app.command("suggest", cls=GroupedCommand)(suggest.suggest)
 app.command("distill", cls=GroupedCommand)(distill.distill)

@@ -34,15 +34,100 @@ if TYPE_CHECKING:
 
 # Rows are scored and written in chunks, counted from the file's first row: a resumed run forms the same ones.
 # Without a language model they are larger: texts of one length are encoded together.
-_CHUNK, _CHUNK_DISTILLED = 16, 1024
+_CHUNK, _CHUNK_ENCODED = 16, 1024
 _LEAST_CERTAIN = 5
 # Margins below which a person might want to look, and the number of rows from which their shares mean something.
 _MARGINS, _ENOUGH_ROWS = (0.05, 0.1, 0.2, 0.4), 20
 
 
-@with_options(ClassifierOptions)
+@dataclass(frozen=True)
+class ClassifyOptions(ClassifierOptions):
+    """The options of a classifier, and those of learning from a file."""
+
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            "--gold",
+            help="Learn from labels too: a sheet of 'zicl check', or a file with columns text and gold.",
+            rich_help_panel=CLASSIFIER,
+        ),
+    ] = None
+    lm_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--lm-rows",
+            help="Ask the language model about this many of the most open texts, and learn from its answers. [0]",
+            min=0,
+            rich_help_panel=CLASSIFIER,
+        ),
+    ] = None
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", help="The same, for about this long: 90s, 5m or 1h.", rich_help_panel=CLASSIFIER),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and self.lm_rows is not None:
+            raise UsageError("--budget and --lm-rows were both given", hint="give one of them")
+        if self.budget is not None:
+            parse_duration(self.budget)
+        super().__post_init__()
+        preflight(file=None if self.gold is None else str(self.gold))
+        if self.saved is None and self.gold is not None and self.resolved().pile.method == "none":
+            raise UsageError(
+                f"--gold {self.gold}: {self.method} learns from no labels", hint="leave it out, or use --method z-icl+"
+            )
+
+    @property
+    def spends(self) -> bool:  # type: ignore[override]
+        """Whether the language model is asked about texts to learn from."""
+        return self.budget is not None
+
+    def named_settings(self) -> dict[tuple[str, str], Any]:
+        """Return the settings that have options of their own, by group and name."""
+        return {**super().named_settings(), ("pile", "lm_rows"): self.lm_rows}
+
+    def _fit(
+        self,
+        classifier: ZICLClassifier,
+        texts: Sequence[Any] | None,
+        columns: Mapping[str, Any],
+        report: ProgressReport,
+    ) -> ZICLClassifier:
+        budget = None if self.budget is None else parse_duration(self.budget)
+        if budget is not None and texts is None:
+            raise UsageError("--budget is spent on learning from a file, and none was given", hint="--file, or --fit")
+        if self.gold is None:
+            return classifier.fit(texts, budget=budget, report=report)
+        from zicl.apps.check.sheet import read_gold
+        from zicl.prompt.labels import Labels
+
+        gold = read_gold(self.gold, Labels.of(classifier.labels).names, **columns)
+        pile = [text.strip() for text in texts or ()]
+        pile += [text for text in gold if text not in set(pile)]
+        print_status(f"{len(gold):,} gold labels from {self.gold}")
+        return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, report=report)
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds.
+
+    >>> parse_duration("5m"), parse_duration("90s"), parse_duration("1.5h")
+    (300.0, 90.0, 5400.0)
+    """
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    try:
+        seconds = float(text[:-1]) * units[text[-1:]]
+    except (ValueError, KeyError) as error:
+        raise UsageError(f"--budget {text!r}: expected a number and s, m or h", hint="for example 5m") from error
+    if not seconds > 0:
+        raise UsageError(f"--budget {text!r}: expected more than nothing", hint="for example 5m")
+    return seconds
+
+
+@with_options(ClassifyOptions)
 def classify(
-    options: ClassifierOptions,
+    options: ClassifyOptions,
     texts: Annotated[
         list[str] | None, typer.Argument(help="Texts; or - to read them from standard input, one per line.")
     ] = None,
@@ -104,9 +189,14 @@ def classify(
             fit_texts = (lambda: [row.text for row in rows]) if file else None
             classifier = options.any_classifier(fit_texts, report, fit_columns)
         added = added_columns(classifier)
+        if _has_ensemble(classifier) and options.corpus is not None and classifier.index_ is None:
+            print_status(
+                f"{classifier.method_} takes the encoder of {options.corpus} and shows no demonstrations: "
+                "--method z-icl does"
+            )
         _check_rows(classifier, rows, added, {"--options-column": options_column, "--on": on})
         _check_row_options(classifier, rows, file)
-        if _has_lm(classifier):
+        if _has_ensemble(classifier):
             _print_fitted(
                 classifier, f"as saved in {options.saved}" if options.saved else f"from {options.fit or file}"
             )
@@ -163,7 +253,7 @@ def _read_rows(
     return read_rows("-", text_column=text_column, **columns)
 
 
-def _has_lm(classifier: ZICLClassifier | DistilledClassifier) -> TypeGuard[ZICLClassifier]:
+def _has_ensemble(classifier: ZICLClassifier | DistilledClassifier) -> TypeGuard[ZICLClassifier]:
     from zicl.classifier import ZICLClassifier
 
     return isinstance(classifier, ZICLClassifier)
@@ -177,11 +267,11 @@ def _check_rows(
 ) -> None:
     """Refuse options that a distilled classifier has no use for, and inputs with the columns of the output."""
     unused = [name for name, value in given.items() if value is not None]
-    if unused and not _has_lm(classifier):
+    if unused and not _has_ensemble(classifier):
         raise UsageError(
             f"{unused[0]}: a distilled classifier has one set of labels and no language model", hint="leave it out"
         )
-    if not _has_lm(classifier) and classifier.of_pairs not in (None, isinstance(rows[0].text, Pair)):
+    if not _has_ensemble(classifier) and classifier.of_pairs not in (None, isinstance(rows[0].text, Pair)):
         raise UsageError(
             "the classifier was distilled from "
             + ("pairs, and these are single texts" if classifier.of_pairs else "single texts, and these are pairs"),
@@ -233,7 +323,7 @@ def _workers(
     cluster: Cluster | None,
     searchers: int,
 ) -> AbstractContextManager[WorkerPool | None]:
-    if cluster is None or not _has_lm(classifier):
+    if cluster is None or not _has_ensemble(classifier):
         return nullcontext()
     return classification_workers(options, classifier, cluster, searchers)
 
@@ -265,7 +355,8 @@ def _classify_rows(
 ) -> Iterator[SummaryLine]:
     from zicl.inputs.output import to_json
 
-    size = _CHUNK if _has_lm(classifier) else _CHUNK_DISTILLED
+    asks_lm = _has_ensemble(classifier) and classifier.lm_ is not None
+    size = _CHUNK if asks_lm else _CHUNK_ENCODED
     starts = range(0, len(rows), size)
     pieces = [rows[n : n + size] if target is None else target.pending(rows[n : n + size]) for n in starts]
     chunks = [piece for piece in pieces if piece]
@@ -305,7 +396,7 @@ def _predict_here(
         texts, options = _texts_and_options(chunk)
         advance = _advance(report, finished, total)
         finished += len(chunk)
-        if _has_lm(classifier):
+        if _has_ensemble(classifier):
             yield classifier.classify(texts, advance, options=options)
         else:
             yield classifier.classify(texts, advance)
@@ -331,17 +422,22 @@ def _advance(report: ProgressReport, done: int, total: int) -> Callable[[int], N
 
 def added_columns(classifier: ZICLClassifier | DistilledClassifier) -> list[str]:
     """Return the columns that the output adds; those of a prompt and its scores only with a language model."""
+    from zicl.score.ensemble import PILE
+
     names = classifier.labels_.names
     columns = ["predicted", "review", "probability", "margin", *(f"p:{name}" for name in names)]
-    if not _has_lm(classifier):
+    if not _has_ensemble(classifier):
         return columns
-    columns += [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
+    ensemble = classifier.ensemble_
+    if ensemble.main is not None:
+        columns += [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
     # The values compared are not always the first prompt's log-likelihoods: every raw score is kept.
-    if classifier.ensemble_.is_calibrated:
+    if ensemble.is_calibrated:
         columns += [f"value:{name}" for name in names]
-    if classifier.ensemble_.joins:
-        columns += [f"term:{term}:{name}" for term in classifier.ensemble_.term_names for name in names]
-    return [*columns, "demonstrations", "input_cut"]
+    if ensemble.joins:
+        terms = [*ensemble.term_names, *([PILE] if ensemble.pile else [])]
+        columns += [f"term:{term}:{name}" for term in terms for name in names]
+    return [*columns, "demonstrations", "input_cut"] if ensemble.main is not None else columns
 
 
 def output_row(
@@ -363,14 +459,17 @@ def output_row(
     }
     if isinstance(prediction, Prediction):
         for score in prediction.scores:
-            record[f"log_likelihood:{score.label}"] = round(score.log_likelihood, 5)
-            record[f"tokens:{score.label}"] = score.tokens
+            if score.log_likelihood is not None:
+                record[f"log_likelihood:{score.label}"] = round(score.log_likelihood, 5)
+                record[f"tokens:{score.label}"] = score.tokens
             if f"value:{score.label}" in record:
                 record[f"value:{score.label}"] = round(score.value, 5)
         labels = [score.label for score in prediction.scores]
         for term, values in prediction.terms.items():
             record |= {f"term:{term}:{label}": round(v, 5) for label, v in zip(labels, values, strict=True)}
-        record |= {"demonstrations": prediction.prepared.prompt.kept, "input_cut": prediction.prepared.prompt.input_cut}
+        if prediction.prepared is not None:
+            prompt = prediction.prepared.prompt
+            record |= {"demonstrations": prompt.kept, "input_cut": prompt.input_cut}
     return record
 
 
@@ -382,7 +481,15 @@ def _print_fitted(classifier: ZICLClassifier, source: str) -> None:
         print_status(f"label priors ({term}), {'as given' if given else source}: {shown}; subtracted from every score")
     if texts := classifier.fitted_.cluster_texts:
         print_status(f"{len(texts):,} demonstration sets, {source}; rows are labelled and written set by set")
-    if classifier.pipeline_.labeler is not None:
+    if (pile := classifier.fitted_.pile) is not None:
+        shares = ", ".join(f"{n} {s:.1%}" for n, s in zip(classifier.labels_.names, pile.shares, strict=True))
+        asked = classifier.settings_.pile.lm_rows
+        print_status(
+            f"learned from {pile.texts:,} different texts, {source}: shares {shares}; the pile counts "
+            f"{pile.weight:.0%}{f', the language model was asked about {asked:,} texts' if asked else ''}"
+        )
+    print_status("asked about each text: " + "; ".join(f"{n} ({c})" for n, c in classifier.ensemble_.costs.items()))
+    if classifier.pipeline_ is not None and classifier.pipeline_.labeler is not None:
         words = classifier.pipeline_.labeler.words
         print_status("demonstrations show " + ", ".join(f"{name} as {' / '.join(w)}" for name, w in words.items()))
 

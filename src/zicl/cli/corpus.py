@@ -173,7 +173,7 @@ def build(
     encoding: Annotated[str, typer.Option(help="The encoding of text files.")] = "utf-8-sig",
     encoder: Annotated[
         str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")
-    ] = "all-minilm-l6-v2",
+    ] = "bge-small-en-v1.5",
     kind: Annotated[str, typer.Option("--index", help="auto, none (text only), or a kind of index build.")] = "auto",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a corpus that exists.")] = False,
     on: OnOption = None,

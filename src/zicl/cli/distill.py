@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zicl.cli.console import print_status, progress_bars, rate
-from zicl.cli.options import ClassifierOptions, JsonOption, with_options
+from zicl.cli.options import JsonOption, PromptingOptions, with_options
 from zicl.cli.preflight import preflight
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from zicl.apps.distill.classifier import DistillationRecord
 
 
-@with_options(ClassifierOptions)
+@with_options(PromptingOptions)
 def distill(
-    options: ClassifierOptions,
+    options: PromptingOptions,
     file: Annotated[
         str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
     ],

@@ -29,7 +29,7 @@ def build(
     corpus: CorpusArgument,
     encoder: Annotated[
         str, typer.Option(help="Catalog name, folder or id of a sentence-transformers model.")
-    ] = "all-minilm-l6-v2",
+    ] = "bge-small-en-v1.5",
     kind: Annotated[str, typer.Option(help="auto, flat, ivf-sq8 or ivf-pq.")] = "auto",
     keep_vectors: Annotated[
         bool, typer.Option("--keep-vectors", help="Reuse the vectors and the encoder of the existing index.")

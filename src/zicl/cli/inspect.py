@@ -10,7 +10,15 @@ import typer
 
 from zicl._util.process import go_offline
 from zicl.cli.console import progress_bars
-from zicl.cli.options import ClassifierOptions, FitTextOption, JsonOption, OfflineOption, SeedOption, with_options
+from zicl.cli.options import (
+    ClassifierOptions,
+    FitTextOption,
+    JsonOption,
+    OfflineOption,
+    PromptingOptions,
+    SeedOption,
+    with_options,
+)
 from zicl.exceptions import UsageError
 
 TextArgument = Annotated[str, typer.Argument(help="The text.")]
@@ -30,7 +38,7 @@ def explain(
     pair_column: FitPairOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Explain why a text gets its label: its demonstrations, and the score of every label."""
+    """Explain why a text gets its label: what each expert says, and the demonstrations of a prompt."""
     columns = options.fit_columns(text_column, pair_column)
     with progress_bars() as report:
         report("loading the models", 0, None)
@@ -43,9 +51,9 @@ def explain(
     Console(highlight=False).print(explanation)
 
 
-@with_options(ClassifierOptions)
+@with_options(PromptingOptions)
 def prompt(
-    options: ClassifierOptions,
+    options: PromptingOptions,
     text: TextArgument,
     pair: PairOption = None,
     text_column: FitTextOption = None,
@@ -59,7 +67,7 @@ def prompt(
     checked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
     with progress_bars() as report:
         report("loading the models", 0, None)
-        pipeline = options.classifier(columns=columns).pipeline_
+        pipeline = options.classifier(columns=columns).prompting()
         if pipeline.labels.counted:
             raise UsageError(
                 "the labels only count options that differ from text to text", hint="name labels: --labels a,b"

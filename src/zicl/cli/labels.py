@@ -32,7 +32,7 @@ def suggest(
     ] = None,
     synonyms: SynonymsOption = None,
     lm: Annotated[str, typer.Option(help="The language model that ranks them.")] = "smollm2-135m",
-    encoder: Annotated[str, typer.Option(help="The encoder that ranks them.")] = "all-minilm-l6-v2",
+    encoder: Annotated[str, typer.Option(help="The encoder that ranks them.")] = "bge-small-en-v1.5",
     offline: OfflineOption = False,
     json_output: JsonOption = False,
 ) -> None:

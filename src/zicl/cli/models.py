@@ -1,19 +1,16 @@
-"""zicl models (list, pull, info) and zicl demo."""
+"""zicl models: list, pull, info."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from zicl._util.process import go_offline
 from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
-
-if TYPE_CHECKING:
-    from zicl.score.results import Prediction
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -101,59 +98,3 @@ def _lm_facts(name: str, tokenizer: str | None, *, offline: bool) -> dict[str, o
         }
     bos = "added" if lm.adds_bos else "none"
     return facts | {"context": lm.context, "beginning-of-sequence token": bos, "identity": lm.identity}
-
-
-_ASSETS = ("smollm2-135m", "all-minilm-l6-v2", "wordnet", "movie-reviews")
-
-
-def demo(offline: OfflineOption = False) -> None:
-    """Fetch the default models, build a small corpus of film reviews, and classify a dozen sentences."""
-    if offline:
-        go_offline()
-    print_status("zicl turns raw text and a list of labels into a classifier. No labelled example is used.")
-    with progress_bars() as report:
-        from zicl._util.catalog import find_asset
-
-        for name in _ASSETS:
-            find_asset(name, offline=offline, report=report)
-        report("loading the libraries", 0, None)
-        from zicl.apps.demo import example_index, example_sentences
-        from zicl.classifier import ZICLClassifier
-
-        index = example_index(offline=offline, report=report)
-        report("loading the language model", 0, None)
-        classifier = ZICLClassifier(index, labels=["terrible", "great"], offline=offline).fit()
-        examples, results = example_sentences(offline=offline), list["Prediction"]()
-        for number, (text, _) in enumerate(examples):
-            report("classifying", number, len(examples))
-            results += classifier.classify([text])
-        report("classifying", len(examples), len(examples))
-    _show(results, [gold for _, gold in examples])
-    print_status("Why? The first one, explained:")
-    from rich.console import Console
-
-    from zicl.explanation import Explanation
-
-    Console(highlight=False).print(Explanation(results[0]))
-    print_status("For your own text:")
-    print_status("  zicl corpus build -o mine.zicl mine/*.txt          # any pile of .txt, .jsonl, .csv or .parquet")
-    print_status("  zicl classify --corpus mine.zicl --labels billing,delivery,praise 'my parcel never came'")
-    print_status("  zicl explain  --corpus mine.zicl --labels billing,delivery,praise 'my parcel never came'")
-    print_status(
-        "The demo's model has 135M parameters so that it runs everywhere; for a larger one: zicl classify --lm NAME …"
-    )
-
-
-def _show(results: list[Prediction], gold: list[str]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("Rotten Tomatoes sentence", "prediction", "terrible", "great", "right?")
-    for result, truth in zip(results, gold, strict=True):
-        shares = result.probabilities
-        mark = "✓" if result.label == truth else f"✗ {truth}"
-        table.add_row(Text(str(result.text)), result.label, f"{shares['terrible']:.1%}", f"{shares['great']:.1%}", mark)
-    Console(highlight=False).print(table)
-    right = sum(result.label == truth for result, truth in zip(results, gold, strict=True))
-    typer.echo(f"{right} of {len(results)} are right, from raw text alone.")

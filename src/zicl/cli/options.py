@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_type_hints
@@ -13,6 +15,7 @@ import typer
 
 from zicl._util.process import go_offline
 from zicl._util.progress import ProgressReport, silent
+from zicl.cli.console import print_status
 from zicl.cli.help import CLASSIFIER, INPUT, METHOD, MODEL
 from zicl.cli.model_options import REMOTE, RemoteOptions, parse_server
 from zicl.cli.preflight import preflight
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from zicl.lm.base import LanguageModel
     from zicl.prompt.labels import Labels
 
-DEFAULT_METHOD = "z-icl"
 
 SynonymsOption = Annotated[
     list[str] | None,
@@ -57,6 +59,9 @@ class ClassifierOptions(RemoteOptions):
 
     # Whether the settings are for the named method and no other.
     one_method: ClassVar[bool] = True
+    default_method: ClassVar[str] = "z-icl+"
+    # Whether the language model is asked about texts to learn from.
+    spends: ClassVar[bool] = False
 
     corpus: Annotated[
         Path | None,
@@ -80,14 +85,30 @@ class ClassifierOptions(RemoteOptions):
         str | None,
         typer.Option(
             "--fit",
-            help="A file of unlabelled texts to fit batch calibration and shared demonstrations on. [--file, if given]",
+            help="A file of unlabelled texts to learn from: the pile. [--file, if given]",
             rich_help_panel=CLASSIFIER,
         ),
     ] = None
     method: Annotated[
         str | None,
         typer.Option(
-            "--method", help="z-icl, z-icl+, naive, random-inputs or no-demos. [z-icl]", rich_help_panel=METHOD
+            "--method",
+            help="z-icl+, encoder, z-icl (the paper's), naive, random-inputs or no-demos.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None
+    experts: Annotated[
+        str | None,
+        typer.Option(
+            "--experts",
+            help="Whom to ask about each text, comma-separated: encoder, direct, channel, prompt. [the method's]",
+            rich_help_panel=METHOD,
+        ),
+    ] = None
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            "--shares", help="The labels' shares, where you know them: great=0.9,terrible=0.1.", rich_help_panel=METHOD
         ),
     ] = None
     k: Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]", rich_help_panel=METHOD)] = None
@@ -111,7 +132,7 @@ class ClassifierOptions(RemoteOptions):
         str | None,
         typer.Option(
             "--calibrate",
-            help="batch, contextual, domain or pmi: subtract what a label would get for any text.",
+            help="batch, neutral, contextual, domain or pmi: subtract what a label would get for any text.",
             rich_help_panel=METHOD,
         ),
     ] = None
@@ -122,6 +143,14 @@ class ClassifierOptions(RemoteOptions):
         typer.Option(
             "--lm",
             help="Catalog name, hf:ID, folder, gguf:FILE or http://HOST/v1#ID. [smollm2-135m]",
+            rich_help_panel=MODEL,
+        ),
+    ] = None
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            help="Catalog name, folder or hub id of a sentence encoder. [bge-small-en-v1.5, or the corpus' own]",
             rich_help_panel=MODEL,
         ),
     ] = None
@@ -166,12 +195,23 @@ class ClassifierOptions(RemoteOptions):
             go_offline()
         if self.saved is not None:
             return self._load(self.saved)
-        return self._new().fit(self._fit_texts(texts, columns or {}), report=report)
+        with pile_warnings():
+            return self._fit(self._new(), self._fit_texts(texts, columns or {}), columns or {}, report)
+
+    def _fit(
+        self,
+        classifier: ZICLClassifier,
+        texts: Sequence[Any] | None,
+        columns: Mapping[str, Any],
+        report: ProgressReport,
+    ) -> ZICLClassifier:
+        return classifier.fit(texts, report=report)
 
     def _check_fit(self, settings: Settings) -> None:
         """Refuse a file to fit on where nothing is fitted."""
         retrieval = settings.retrieval
         fits = settings.calibration.fits_priors or retrieval.share > 1 or retrieval.include_fit_texts
+        fits = fits or settings.pile.method != "none"
         if self.fit is not None and not fits:
             raise UsageError(
                 f"--fit {self.fit}: nothing is fitted on texts with these options",
@@ -180,7 +220,7 @@ class ClassifierOptions(RemoteOptions):
 
     def _check_alone(self) -> None:
         """Refuse settings beside a saved classifier, which has its own."""
-        allowed = ("corpus", "saved", "lm", "offline", "opened", *REMOTE)
+        allowed = ("corpus", "saved", "lm", "encoder", "offline", "opened", *REMOTE)
         names = [field.name for field in fields(self) if field.name not in allowed]
         given = [name.replace("settings", "set") for name in names if getattr(self, name) not in (None, [])]
         if given:
@@ -193,7 +233,8 @@ class ClassifierOptions(RemoteOptions):
         from zicl.apps.distill.classifier import DistilledClassifier
         from zicl.classifier import ZICLClassifier, load
 
-        loaded = load(saved, index=self.corpus, lm=self._saved_lm(saved), offline=self.offline)
+        lm = self._saved_lm(saved)
+        loaded = load(saved, index=self.corpus, lm=lm, encoder=self.encoder, offline=self.offline)
         assert isinstance(loaded, ZICLClassifier | DistilledClassifier)
         return loaded
 
@@ -208,7 +249,7 @@ class ClassifierOptions(RemoteOptions):
         stored = read_folder(saved).get("lm")
         if stored is None:
             raise UsageError(
-                f"{saved} is distilled: it has no language model, and options for one behind a server were given",
+                f"{saved} asks no language model, and options for one behind a server were given",
                 hint="leave them out",
             )
         lm = self.language_model(str(stored.get("name")), offline=self.offline)
@@ -238,6 +279,7 @@ class ClassifierOptions(RemoteOptions):
     def _new(self) -> ZICLClassifier:
         from zicl.classifier import ZICLClassifier
         from zicl.lm.load import DEFAULT_LM
+        from zicl.retrieve.encoder import DEFAULT_ENCODER
 
         if self.labels is None:
             raise UsageError(
@@ -253,7 +295,8 @@ class ClassifierOptions(RemoteOptions):
             self.corpus,
             int(self.labels) if self.labels.isdecimal() else parse_labels(self.labels, self.synonyms),
             self.language_model(self.lm or DEFAULT_LM, offline=self.offline),
-            method=self.method or DEFAULT_METHOD,
+            method=self.method or self.default_method,
+            encoder=self.encoder or DEFAULT_ENCODER,
             seed=self.seed or 0,
             offline=self.offline,
             calibrate=groups.pop("calibration", None),
@@ -265,7 +308,7 @@ class ClassifierOptions(RemoteOptions):
         from zicl.config import resolve
 
         counted = self.labels is not None and self.labels.isdecimal()
-        return resolve(self.method or DEFAULT_METHOD, self.groups(), counted=counted)
+        return resolve(self.method or self.default_method, self.groups(), counted=counted)
 
     def searches_synonyms(self) -> bool:
         """Return whether the models have to find synonyms, and may find none; labels are checked on the way."""
@@ -281,25 +324,38 @@ class ClassifierOptions(RemoteOptions):
         """Return the settings that were given, by group; wrong names and values are errors."""
         from zicl.config import get_method, parse_group
 
-        get_method(self.method or DEFAULT_METHOD)
+        get_method(self.method or self.default_method)
         values = parse_settings(self.settings)
         # Options with their own names come last and win.
-        named: dict[tuple[str, str], Any] = {
-            ("retrieval", "k"): self.k,
-            ("scoring", "inference"): self.inference,
-            ("calibration", "method"): self.calibrate,
-            ("prompt", "template"): None if self.template is None else parse_template(self.template),
-        }
-        for (group, key), value in named.items():
+        for (group, key), value in self.named_settings().items():
             if value is not None:
                 values.setdefault(group, {})[key] = value
         groups = {name: parse_group(name, given) for name, given in values.items()}
         _check_names(groups)
         return groups
 
+    def named_settings(self) -> dict[tuple[str, str], Any]:
+        """Return the settings that have options of their own, by group and name."""
+        return {
+            ("retrieval", "k"): self.k,
+            ("scoring", "inference"): self.inference,
+            ("scoring", "experts"): self.experts,
+            ("calibration", "method"): self.calibrate,
+            ("pile", "shares"): None if self.shares is None else parse_shares(self.shares),
+            ("prompt", "template"): None if self.template is None else parse_template(self.template),
+        }
+
     def _check_demonstrations(self, groups: Mapping[str, Any]) -> None:
-        """Refuse settings of demonstrations where none is shown."""
-        if self.resolved().retrieval.k > 0:
+        """Refuse settings of prompts where no language model is asked, and of demonstrations where none is shown."""
+        settings = self.resolved()
+        asked = settings.scoring.asks_lm or settings.pile.lm_rows or self.spends
+        prompts = {"--inference": self.inference, "--template": self.template, "--lm": self.lm, "--k": self.k}
+        if not asked and (unused := [name for name, value in prompts.items() if value is not None]):
+            raise UsageError(
+                f"{self.method or self.default_method} asks no language model, and {unused[0]} was given",
+                hint="leave it out, or ask one: --method z-icl, --experts encoder,direct, or --lm-rows 300",
+            )
+        if settings.retrieval.k > 0 or settings.pile.lm_expert == "prompt":
             return
         fields_set = {
             name: groups[name].model_fields_set - {"k"} for name in ("retrieval", "labelling") if name in groups
@@ -313,6 +369,28 @@ class ClassifierOptions(RemoteOptions):
     def _check_remote(self, groups: Mapping[str, Any]) -> None:
         """Refuse settings of loading for a model behind a server, which is not loaded here."""
         check_loading(self.lm, groups["scoring"].model_fields_set if "scoring" in groups else ())
+
+
+@dataclass(frozen=True)
+class PromptingOptions(ClassifierOptions):
+    """The same options for commands that look at prompts: their default is the paper's method."""
+
+    default_method: ClassVar[str] = "z-icl"
+
+
+@contextmanager
+def pile_warnings() -> Iterator[None]:
+    """Print warnings about the texts to learn from as status lines."""
+    from zicl.exceptions import PileWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PileWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, PileWarning):
+            print_status(f"warning: {warning.message}")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def check_loading(lm: str | None, scoring: Any) -> None:
@@ -344,6 +422,24 @@ def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
 def parse_names(text: str | None) -> tuple[str, ...] | None:
     """Return names separated by commas, if there are any."""
     return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def parse_shares(text: str) -> dict[str, float]:
+    """Return the labels' shares from great=0.9,terrible=0.1.
+
+    >>> parse_shares("great=0.9,terrible=0.1")
+    {'great': 0.9, 'terrible': 0.1}
+    """
+    shares: dict[str, float] = {}
+    for entry in text.split(","):
+        name, equals, value = entry.rpartition("=")
+        try:
+            shares[name.strip()] = float(value)
+        except ValueError as error:
+            raise UsageError(f"--shares {text!r}: {value!r} is no number", hint="great=0.9,terrible=0.1") from error
+        if not equals:
+            raise UsageError(f"--shares {text!r}: expected LABEL=SHARE", hint="great=0.9,terrible=0.1")
+    return shares
 
 
 def parse_template(text: str) -> str | tuple[str, str]:

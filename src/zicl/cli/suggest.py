@@ -44,7 +44,6 @@ def suggest(
     from zicl.apps.suggest.run import suggest as find
 
     print_status(f"{len(texts):,} rows; at most {sample:,} different texts are scored")
-    print_status("signs come from plain scores: no calibration, one inference and one draw of labels at a time")
     with progress_bars() as report:
         report("loading the models", 0, None)
         columns = {"text_column": text_column, "pair_column": pair_column}
@@ -64,7 +63,8 @@ def _plain(options: ClassifierOptions) -> ClassifierOptions:
     kept = [entry for entry in options.settings or [] if not entry.startswith(fitted)]
     # Texts that join the corpus are still read.
     joining = any(entry.startswith("retrieval.include_fit_texts=") for entry in kept)
-    return options.but(calibrate=None, fit=options.fit if joining else None, settings=kept)
+    learns = options.resolved().pile.method != "none"
+    return options.but(calibrate=None, fit=options.fit if joining or learns else None, settings=kept)
 
 
 def _show(found: Diagnosis) -> None:

@@ -1,4 +1,4 @@
-"""Keep the last index and the last language model loaded, until their files change.
+"""Keep the last index, encoder and language model loaded, until their files change.
 
 Without this, cross-validation would load them again for every fold.
 """
@@ -11,10 +11,12 @@ from typing import Any
 
 from zicl.lm.base import LanguageModel
 from zicl.lm.load import load_lm
+from zicl.retrieve.embedding import BatchEmbedder
+from zicl.retrieve.encoder import Encoder, load_encoder
 from zicl.retrieve.index import Index
 
 # The files of a model: weights, configuration and tokenizer.
-_SUFFIXES = (".safetensors", ".bin", ".gguf", ".json", ".model", ".txt")
+_SUFFIXES = (".safetensors", ".onnx", ".bin", ".gguf", ".json", ".model", ".txt")
 
 
 def cached_index(path: Path, offline: bool) -> Index:
@@ -26,6 +28,22 @@ def cached_index(path: Path, offline: bool) -> Index:
 @lru_cache(maxsize=1)
 def _open_index(path: Path, stamp: tuple[int, ...], offline: bool) -> Index:
     return Index.open(path, offline=offline)
+
+
+def cached_encoder(encoder: str | Encoder, offline: bool) -> Encoder:
+    """Return the encoder of a name or a folder; one that is loaded already is returned as it is."""
+    return _load_encoder(encoder, _stamp(encoder), offline) if isinstance(encoder, str) else encoder
+
+
+@lru_cache(maxsize=1)
+def _load_encoder(name: str, stamp: tuple[Any, ...], offline: bool) -> Encoder:
+    return load_encoder(name, offline=offline)
+
+
+@lru_cache(maxsize=2)
+def cached_embedder(encoder: Encoder) -> BatchEmbedder:
+    """Return the embedder of an encoder, with the vectors of recent texts: a second fit encodes nothing again."""
+    return BatchEmbedder(encoder)
 
 
 def cached_lm(spec: str, device: str, dtype: str, batch_size: int, offline: bool) -> LanguageModel:

@@ -1,6 +1,7 @@
 """From texts to the sentences of a corpus that are near them: embed, index, search, choose.
 
-encoder      texts to unit vectors
+onnx         encoders as ONNX files, without torch
+encoder      texts to unit vectors, by any encoder
 kinds        the files of a vector index: exact, or compressed
 search       the nearest vectors of a query
 builder      the index of a corpus

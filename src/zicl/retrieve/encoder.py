@@ -1,4 +1,4 @@
-"""Sentence encoders: any sentence-transformers model, with unit vectors and batches sorted by length."""
+"""Sentence encoders: ONNX files and any sentence-transformers model, with unit vectors and batches sorted by length."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from zicl._util.catalog import find_asset
 from zicl._util.process import quiet
 from zicl.exceptions import ModelNotFoundError, OfflineError, first_line
 from zicl.inputs.pair import Text
+from zicl.retrieve.onnx import OnnxEncoder, is_onnx_encoder
 
 Vectors = NDArray[np.float32]
-DEFAULT_ENCODER = "all-minilm-l6-v2"
+DEFAULT_ENCODER = "bge-small-en-v1.5"
 # Small batches win on a CPU: they stay in its cache and waste less padding.
 _BATCH = 32
 
@@ -91,12 +92,22 @@ class SentenceEncoder:
         return not has_prompt and isinstance(self.model.tokenizer, PreTrainedTokenizerBase)
 
 
-def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: str | None = None) -> SentenceEncoder:
-    """Load an encoder by catalog name, folder or hub id. SimCSE models get the pooling that their authors published."""
-    from sentence_transformers import SentenceTransformer
+def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: str | None = None) -> Encoder:
+    """Load an encoder by catalog name, folder or hub id. An ONNX encoder always runs on the CPU.
 
+    SimCSE models get the pooling that their authors published.
+    """
     asset = find_asset(name, offline=offline)
     source = str(asset) if asset else name
+    if is_onnx_encoder(Path(source)):
+        return OnnxEncoder(Path(source), name)
+    return _load_sentence_encoder(name, source, offline=offline, device=device)
+
+
+def _load_sentence_encoder(name: str, source: str, *, offline: bool, device: str | None) -> SentenceEncoder:
+    # Imported only here: it takes seconds, and ONNX encoders do without.
+    from sentence_transformers import SentenceTransformer
+
     local = offline or Path(source).is_dir()
     try:
         with quiet() if local else contextlib.nullcontext():

@@ -1,13 +1,13 @@
 """Join the experts' scores of a text into one prediction; most often there is only one.
 
 pipelines, one per inference and draw of labels ─┐
-             mean over the draws of labels       ├─ one term each ─ minus its prior ─ joined
+             mean over the draws of labels       ├─ one term each ─ minus its prior ─ joined ─ with the pile
 encoder expert ──────────────────────────────────┘
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -23,50 +23,58 @@ from zicl.prompt.builder import BranchScores
 from zicl.prompt.labelers import AssignedLabel
 from zicl.prompt.labels import Labels
 from zicl.score.calibration import Scores, join_terms, log_prior, log_softmax
-from zicl.score.experts import EncoderExpert
+from zicl.score.experts import EncoderExpert, Vectors, neutral_sentences
+from zicl.score.pile import PileModel
 from zicl.score.pipeline import Pipeline
-from zicl.score.results import Prediction, PreparedInput
+from zicl.score.results import LabelScore, Prediction, PreparedText
 
-ENCODER = "encoder"
+# The term of what was learned from the pile.
+PILE = "pile"
+# A prompt with demonstrations costs a second: this many sentences without content have to do.
+_NEUTRAL = 16
 _SMALLEST_PRIOR = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Pipelines over one language model, the first of which is explained, and possibly the encoder expert.
+    """Experts that are joined: pipelines over one language model, and the encoder expert; either may be missing.
 
-    ``priors`` holds, for each term, the log-probabilities of the labels over some texts: fitted once, then frozen.
+    The first pipeline is the one that is explained. ``priors`` holds, for each term, the log-probabilities of the
+    labels over some texts, ``pile`` what was learned from a pile: both are fitted once, then frozen.
     """
 
-    pipelines: tuple[Pipeline, ...]
+    labels: Labels
+    pipelines: tuple[Pipeline, ...] = ()
     encoder_expert: EncoderExpert | None = None
     priors: Mapping[str, Scores] = field(default_factory=dict)
+    pile: PileModel | None = None
 
     @property
-    def main(self) -> Pipeline:
-        """The pipeline whose prompt and demonstrations are explained."""
-        return self.pipelines[0]
-
-    @property
-    def labels(self) -> Labels:
-        """The labels, with the synonyms in use."""
-        return self.main.labels
+    def main(self) -> Pipeline | None:
+        """The pipeline whose prompt and demonstrations are explained; None without a language model."""
+        return self.pipelines[0] if self.pipelines else None
 
     @property
     def term_names(self) -> tuple[str, ...]:
-        """The names of the terms that are joined."""
-        inferences = dict.fromkeys(pipeline.scoring.inference for pipeline in self.pipelines)
-        return (*inferences, ENCODER) if self.encoder_expert else tuple(inferences)
+        """The names of the experts' terms that are joined."""
+        terms = dict.fromkeys(pipeline.term for pipeline in self.pipelines)
+        return (*terms, self.encoder_expert.name) if self.encoder_expert else tuple(terms)
+
+    @property
+    def costs(self) -> dict[str, str]:
+        """What each expert costs for a text, by term."""
+        costs = {pipeline.term: pipeline.cost for pipeline in self.pipelines}
+        return costs | ({self.encoder_expert.name: self.encoder_expert.cost} if self.encoder_expert else {})
 
     @property
     def joins(self) -> bool:
-        """Whether several terms are joined, or one has a prior."""
+        """Whether the values compared are made of terms: of several experts, of an encoder, or minus a prior."""
         return len(self.pipelines) > 1 or bool(self.encoder_expert or self.priors)
 
     @property
     def is_calibrated(self) -> bool:
         """Whether the values compared are more than one prompt's log-likelihoods."""
-        return self.joins or bool(self.main.probes)
+        return self.joins or bool(self.main and self.main.probes)
 
     def run(
         self,
@@ -81,22 +89,41 @@ class Ensemble:
         """
         choices = self._choices(len(texts), options)
         same: Sequence[AssignedLabel | None] = identical or [None] * len(texts)
-        prepared = [self.prepare(text, labels, own) for text, labels, own in zip(texts, choices, same, strict=True)]
-        prompts = [part.prompt for parts in prepared for part in parts]
+        vectors = self._vectors(texts, progress)
+        rows = zip(texts, choices, same, vectors, strict=True)
+        prepared = [self.prepare(text, labels, own, vector) for text, labels, own, vector in rows]
+        if self.main is None:
+            return [self.predict(item, ()) for item in prepared]
+        prompts = [prompt for item in prepared for prompt in item.prompts]
         scores = iter(self.main.lm.score(prompts, _per_text(len(self.pipelines), progress)))
-        return [self.predict(parts, list(islice(scores, len(parts)))) for parts in prepared]
+        return [self.predict(item, list(islice(scores, len(item.inputs)))) for item in prepared]
+
+    def _vectors(self, texts: Sequence[Text], progress: Progress | None) -> Iterable[Vectors | None]:
+        """Return the vectors of texts, encoded together, where an expert needs them."""
+        if self.encoder_expert is None:
+            return [None] * len(texts)
+        vectors = self.encoder_expert.embed([text.strip() for text in texts])
+        if progress is not None and self.main is None:
+            progress(len(texts))
+        return vectors
 
     def prepare(
-        self, text: Text, labels: Labels | None = None, identical: AssignedLabel | None = None
-    ) -> list[PreparedInput]:
-        """Prepare one text for every pipeline."""
-        return [pipeline.prepare(text, labels, identical) for pipeline in self.pipelines]
+        self,
+        text: Text,
+        labels: Labels | None = None,
+        identical: AssignedLabel | None = None,
+        vector: Vectors | None = None,
+    ) -> PreparedText:
+        """Prepare one text for every expert."""
+        if vector is None and self.encoder_expert is not None:
+            vector = self.encoder_expert.embed([text.strip()])[0]
+        inputs = tuple(pipeline.prepare(text, labels, identical) for pipeline in self.pipelines)
+        return PreparedText(text.strip(), labels or self.labels, inputs, vector)
 
-    def predict(self, prepared: Sequence[PreparedInput], scores: Sequence[BranchScores]) -> Prediction:
-        """Turn the scores of all prepared prompts of a text into one prediction."""
-        return self._join(
-            [p.predict(item, score) for p, item, score in zip(self.pipelines, prepared, scores, strict=True)]
-        )
+    def predict(self, prepared: PreparedText, scores: Sequence[BranchScores]) -> Prediction:
+        """Turn a text's vector and the scores of all its prompts into one prediction."""
+        rows = zip(self.pipelines, prepared.inputs, scores, strict=True)
+        return self._join(prepared, [pipeline.predict(item, score) for pipeline, item, score in rows])
 
     def _choices(self, count: int, options: Sequence[Sequence[str]] | None) -> list[Labels]:
         """Return the labels that each text has to choose from."""
@@ -117,42 +144,55 @@ class Ensemble:
             )
         return choices
 
-    def _join(self, parts: Sequence[Prediction]) -> Prediction:
-        first = parts[0]
+    def _join(self, prepared: PreparedText, parts: Sequence[Prediction]) -> Prediction:
         if not self.joins:
-            return first
-        terms = self._terms(parts)
-        values = self._joined_values(terms)
+            return parts[0]
+        terms = self._terms(prepared, parts)
+        values = self._joined_values(terms, prepared.vector)
+        if self.pile is not None and prepared.vector is not None:
+            terms[PILE] = self.pile.linear.scores(prepared.vector[None])[0]
+        if parts:
+            first = parts[0]
+        else:
+            first = Prediction(prepared.text, tuple(LabelScore(name, None, 0, 0.0) for name in prepared.labels.names))
         return replace(
             first,
             scores=tuple(replace(s, value=float(v)) for s, v in zip(first.scores, values, strict=True)),
             parts=tuple(parts) if len(parts) > 1 else (),
             terms={name: tuple(values.tolist()) for name, values in terms.items()},
-            spread=self._spread(parts, int(np.argmax(values))),
+            spread=self._spread(prepared, parts, int(np.argmax(values))),
         )
 
-    def _joined_values(self, terms: Mapping[str, Scores]) -> Scores:
-        return join_terms(np.stack([values - self.priors.get(name, 0.0) for name, values in terms.items()]))
+    def _joined_values(self, terms: Mapping[str, Scores], vector: Vectors | None) -> Scores:
+        joined = join_terms(np.stack([values - self.priors.get(name, 0.0) for name, values in terms.items()]))
+        if self.pile is None or vector is None:
+            return joined
+        together: Scores = self.pile.join(joined[None], vector[None])[0]
+        return together
 
-    def _spread(self, parts: Sequence[Prediction], best: int) -> float | None:
+    def _spread(self, prepared: PreparedText, parts: Sequence[Prediction], best: int) -> float | None:
         """Return the standard deviation of the best label's probability over the draws of labels."""
-        draws = dict.fromkeys(part.prepared.assignment for part in parts)
+        draws: dict[int, list[Prediction]] = {}
+        for part in parts:
+            if part.prepared is not None:
+                draws.setdefault(part.prepared.assignment, []).append(part)
         if len(draws) < 2:
             return None
         probabilities = []
-        for draw in draws:
-            own = [part for part in parts if part.prepared.assignment == draw]
-            probabilities.append(np.exp(log_softmax(self._joined_values(self._terms(own))))[best])
+        for drawn in draws.values():
+            values = self._joined_values(self._terms(prepared, drawn), prepared.vector)
+            probabilities.append(np.exp(log_softmax(values))[best])
         return float(np.std(probabilities, ddof=1))
 
-    def _terms(self, parts: Sequence[Prediction]) -> dict[str, Scores]:
-        """Return each term before its prior: an inference's mean over its draws of labels, and the encoder expert."""
+    def _terms(self, prepared: PreparedText, parts: Sequence[Prediction]) -> dict[str, Scores]:
+        """Return each expert's term before its prior; a pipeline's is its mean over the draws of labels."""
         rows: dict[str, list[list[float]]] = {}
         for part in parts:
+            assert part.prepared is not None
             rows.setdefault(part.prepared.inference, []).append([score.value for score in part.scores])
         terms: dict[str, Scores] = {name: np.mean(values, axis=0) for name, values in rows.items()}
-        if self.encoder_expert:
-            terms[ENCODER] = self.encoder_expert.scores(parts[0].text, parts[0].prepared.labels)
+        if self.encoder_expert is not None and prepared.vector is not None:
+            terms[self.encoder_expert.name] = self.encoder_expert.scores(prepared.vector[None], prepared.labels)[0]
         return terms
 
     # -- label priors ----------------------------------------------------------------------------------
@@ -160,10 +200,13 @@ class Ensemble:
     def fit_priors(self, texts: Sequence[Text], progress: Progress | None = None) -> Ensemble:
         """Return the same ensemble with each term's prior fitted on texts."""
         rows: dict[str, list[tuple[float, ...]]] = {}
-        for prediction in replace(self, priors={}).run(texts, progress):
+        for prediction in replace(self, priors={}, pile=None).run(texts, progress):
             single = {self.term_names[0]: tuple(score.value for score in prediction.scores)}
             for name, values in (prediction.terms or single).items():
                 rows.setdefault(name, []).append(values)
+        if self.encoder_expert is not None and not self.encoder_expert.plain:
+            # It has subtracted its bias already.
+            del rows[self.encoder_expert.name]
         return replace(self, priors={name: log_prior(np.array(values)) for name, values in rows.items()})
 
     def with_priors(self, priors: Mapping[str, Mapping[str, float]]) -> Ensemble:
@@ -184,7 +227,7 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a classifier learned from unlabelled texts: label priors per term, and the central text of each cluster.
+    """What a classifier learned from texts: label priors per term, the central text of each cluster, and the pile.
 
     >>> Fitted.from_dict(Fitted({"direct": {"yes": 0.7, "no": 0.3}}).to_dict()).priors["direct"]["yes"]
     0.7
@@ -192,32 +235,38 @@ class Fitted:
 
     priors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     cluster_texts: tuple[Text, ...] = ()
+    pile: PileModel | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
+        """Return plain values, for JSON; the weights of the pile's model are named by their hash."""
         return {
             "priors": {term: dict(priors) for term, priors in self.priors.items()},
             "cluster_texts": [
                 text if isinstance(text, str) else [text.first, text.second] for text in self.cluster_texts
             ],
+            "pile": None if self.pile is None else self.pile.to_dict(),
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Fitted:
-        """Return what ``to_dict`` wrote."""
+    def from_dict(cls, values: Mapping[str, Any], pile: PileModel | None = None) -> Fitted:
+        """Return what ``to_dict`` wrote, with the pile's model, which is stored beside it."""
         from zicl.inputs.texts import check_texts
 
         texts = check_texts(tuple(text) if isinstance(text, list) else text for text in values["cluster_texts"])
-        return cls(values["priors"], tuple(texts))
+        return cls(values["priors"], tuple(texts), pile)
 
 
 def fit_priors(
     ensemble: Ensemble, settings: Calibration, texts: Sequence[Text], seed: int, report: ProgressReport = silent
 ) -> Ensemble:
-    """Fit label priors on a seeded sample of the distinct texts, if the settings ask for it."""
-    if not settings.fits_priors:
+    """Fit label priors, if the settings ask for it: on a seeded sample of the distinct texts, or on neutral ones."""
+    distinct: list[Text]
+    if settings.method == "neutral":
+        distinct = list(neutral_sentences()[:_NEUTRAL])
+    elif settings.fits_priors:
+        distinct = sorted(set(texts), key=text_key)
+    else:
         return ensemble
-    distinct = sorted(set(texts), key=text_key)
     count = min(settings.texts, len(distinct))
     chosen = rng(seed, "texts to measure shares on").choice(len(distinct), count, replace=False)
     done = 0

@@ -1,44 +1,91 @@
-"""Experts: whatever gives each label a log-score without a language model's prompt.
+"""Experts that need no language model: they compare a text's vector with what each label means.
 
-The encoder expert compares a text with what each label means.
+A language model's expert is a ``Pipeline``. Every expert gives a log-score per label and says what it costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zicl.inputs.pair import Text
-from zicl.prompt.labels import Labels
+from zicl.prompt.labels import Label, Labels
 from zicl.score.calibration import Scores
+
+Vectors = NDArray[np.float32]
 
 # Cosines lie close together: the scale that sentence encoders are trained with turns them into log-scores.
 SCALE = 20.0
+# A label's words and its synonyms are compared in several phrases each, because no single one suits every task.
+PHRASES = ("{}", "This is {}.", "It was {}.", "A text that is {}.", "The topic is {}.")
+# How much of a label's similarity to sentences without content is its bias: they are neutral in tone, and so too close
+# to labels that mean just that. Chosen with the phrases above: benchmarks/beyond.py --choose.
+BIAS_SHARE = 1 / 3
+
+
+@lru_cache(maxsize=1)
+def neutral_sentences() -> tuple[str, ...]:
+    """Return sentences without content: what a label gets for them, it gets for any text."""
+    lines = files("zicl").joinpath("data/neutral.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in lines if line)
 
 
 @dataclass(frozen=True)
 class EncoderExpert:
-    """Score labels by the cosine of the text to each label's description, or to its words without one.
+    """Score labels by the cosine of a text's vector to a vector of each label.
 
-    ``identity`` is the encoder's.
+    With ``plain``, that is the vector of the label's description, or of its words without one. Otherwise it is the mean
+    of the vectors of its description and of its words and synonyms in several phrases, and a share of what the label
+    gets for sentences without content is subtracted. ``identity`` is the encoder's, ``encoder`` its name.
     """
 
-    embed: Callable[[Text], NDArray[np.float32]]
+    embed: Callable[[Sequence[Text]], Vectors]
     identity: str
-    _label_vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict, compare=False)
+    encoder: str
+    plain: bool = False
+    _cache: dict[Labels, tuple[Vectors, Scores]] = field(default_factory=dict, compare=False, repr=False)
 
-    def scores(self, text: Text, labels: Labels) -> Scores:
-        """Return one score per label."""
-        # Options that differ from text to text are not seen again: caching them all would fill the memory.
-        embed = self.embed if labels.counted else self._embed_label
-        vectors = np.stack([embed(label.description or label.words) for label in labels])
-        cosines: Scores = (vectors @ self.embed(text)).astype(np.float64)
-        return SCALE * cosines
+    @property
+    def name(self) -> str:
+        """The expert's name in ``scoring.experts``."""
+        return "cosine" if self.plain else "encoder"
 
-    def _embed_label(self, words: str) -> NDArray[np.float32]:
-        if words not in self._label_vectors:
-            self._label_vectors[words] = self.embed(words)
-        return self._label_vectors[words]
+    @property
+    def cost(self) -> str:
+        """What a text costs."""
+        return f"one encoding by {self.encoder}"
+
+    def scores(self, vectors: Vectors, labels: Labels) -> Scores:
+        """Return one row per vector and one column per label."""
+        targets, bias = self.label_vectors(labels)
+        return SCALE * ((vectors @ targets.T).astype(np.float64) - bias)
+
+    def label_vectors(self, labels: Labels) -> tuple[Vectors, Scores]:
+        """Return a unit vector per label, and what to subtract from its cosines."""
+        if labels.counted:
+            # Options that differ from text to text are not seen again: caching them all would fill the memory.
+            return self._embed_labels(labels)
+        if labels not in self._cache:
+            self._cache[labels] = self._embed_labels(labels)
+        return self._cache[labels]
+
+    def _embed_labels(self, labels: Labels) -> tuple[Vectors, Scores]:
+        if self.plain or labels.counted:
+            return self.embed([label.description or label.words for label in labels]), np.zeros(len(labels))
+        means = np.stack([self._mean_vector(label) for label in labels])
+        targets: Vectors = means / np.linalg.norm(means, axis=1, keepdims=True)
+        bias = (self.embed(neutral_sentences()) @ targets.T).astype(np.float64).mean(axis=0)
+        return targets, BIAS_SHARE * bias
+
+    def _mean_vector(self, label: Label) -> Vectors:
+        """Return the mean over the description and each of the words; the phrases of a word count as one."""
+        words = dict.fromkeys((label.words, *label.synonyms))
+        groups = [[label.description]] if label.description else []
+        groups += [[phrase.format(word) for phrase in PHRASES] for word in words]
+        mean: Vectors = np.mean([self.embed(group).mean(axis=0) for group in groups], axis=0)
+        return mean

@@ -24,7 +24,7 @@ from zicl.score.self_labels import SelfLabels
 
 def build_ensemble(
     labels: Labels,
-    lm: LanguageModel,
+    lm: LanguageModel | None,
     index: Searchable | None,
     settings: Settings,
     *,
@@ -35,44 +35,70 @@ def build_ensemble(
     encoder_expert: EncoderExpert | None = None,
 ) -> Ensemble:
     """Build the ensemble that the settings describe; ``labeler`` replaces the random labels."""
-    retrieval, labelling, prompt, scoring, calibration = settings
+    pipelines: tuple[Pipeline, ...] = ()
+    if settings.scoring.asks_lm:
+        if lm is None:
+            raise ConfigError("the settings ask a language model, and there is none", hint="name one: lm=…")
+        pipelines = _prompt_pipelines(labels, lm, index, settings, seed, labeler, clusters, offline=offline)
+        labels = pipelines[0].labels if "prompt" in settings.scoring.experts else labels
+    return Ensemble(labels, pipelines, encoder_expert if settings.scoring.encoder_expert else None)
+
+
+def _prompt_pipelines(
+    labels: Labels,
+    lm: LanguageModel,
+    index: Searchable | None,
+    settings: Settings,
+    seed: int,
+    labeler: labelers.Labeler | None,
+    clusters: Clusters | None,
+    *,
+    offline: bool,
+) -> tuple[Pipeline, ...]:
+    """Return the pipelines of all experts that ask the language model, those with demonstrations first."""
+    retrieval, labelling, prompt, scoring, calibration, _ = settings
     template = pick_template(prompt.template, labels)
-    probes = make_probes(calibration, k=retrieval.k, bare_line=bool(template.input_line("")))
-    inferences: tuple[Inference, ...] = ("channel", "direct") if scoring.inference == "both" else (scoring.inference,)
-    builders = [make_prompt_builder(template, lm, prompt, inference) for inference in inferences]
-    for builder in builders:
+    alone: list[Inference] = [name for name in ("direct", "channel") if name in scoring.experts]
+    shown: tuple[Inference, ...] = ()
+    if "prompt" in scoring.experts:
+        shown = ("channel", "direct") if scoring.inference == "both" else (scoring.inference,)
+    builders = {inference: make_prompt_builder(template, lm, prompt, inference) for inference in (*shown, *alone)}
+    for builder in builders.values():
         # Find labels with equal tokens, or that leave no room, now and not at the first text.
         builder.build("x", [], labels.words)
-    if index is not None and labelling.words == "synonyms":
+    if shown and index is not None and labelling.words == "synonyms":
         labels = complete_synonyms(labels, encoder=lambda: index.encoder, lm=lm, offline=offline)
-    base = Pipeline(
+    first = (*shown, *alone)[0]
+    bare = Pipeline(
         labels=labels,
-        builder=builders[0],
+        builder=builders[first],
         lm=lm,
-        scoring=scoring.model_copy(update={"inference": inferences[0]}),
-        k=retrieval.k,
+        scoring=scoring.model_copy(update={"inference": first}),
         seed=seed,
-        index=index,
-        retriever=make_retriever(retrieval) if retrieval.k else None,
-        order=retrieval.order,
         label_seed=labelling.seed,
-        clusters=clusters,
-        probes=probes,
+        probes=make_probes(calibration, k=retrieval.k, bare_line=bool(template.input_line(""))),
     )
-    if retrieval.k and labeler is None:
-        labeler = _make_labeler(base, labelling, offline=offline)
-    pipelines = tuple(
-        replace(
-            base,
-            builder=builder,
-            scoring=scoring.model_copy(update={"inference": builder.inference}),
-            labeler=labeler if retrieval.k else None,
-            assignment=assignment,
+
+    def asking(base: Pipeline, inference: Inference, assignment: int = 0) -> Pipeline:
+        settings = scoring.model_copy(update={"inference": inference})
+        return replace(base, builder=builders[inference], scoring=settings, assignment=assignment)
+
+    base = bare
+    if retrieval.k and shown:
+        base = replace(
+            bare,
+            k=retrieval.k,
+            index=index,
+            retriever=make_retriever(retrieval),
+            order=retrieval.order,
+            clusters=clusters,
         )
-        for builder in builders
-        for assignment in range(labelling.assignments if retrieval.k else 1)
+        base = replace(base, labeler=labeler or _make_labeler(base, labelling, offline=offline))
+    draws = range(labelling.assignments if base.k else 1)
+    return (
+        *(asking(base, inference, draw) for inference in shown for draw in draws),
+        *(asking(bare, inference) for inference in alone),
     )
-    return Ensemble(pipelines, encoder_expert if scoring.encoder else None)
 
 
 def make_retriever(settings: Retrieval) -> Retriever:

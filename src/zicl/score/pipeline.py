@@ -25,7 +25,7 @@ from zicl.retrieve.clusters import Clusters
 from zicl.retrieve.index import Searchable
 from zicl.retrieve.strategies.base import SHARED_ITEM, Query, Retrieved, Retriever
 from zicl.score.calibration import Probes, log_prior
-from zicl.score.results import Demonstration, LabelScore, Prediction, PreparedInput
+from zicl.score.results import Demonstration, LabelScore, Prediction, PreparedInput, log_likelihoods
 
 # The source of the input itself, where it is put among its own demonstrations.
 INPUT_ITSELF = "(the input itself)"
@@ -54,6 +54,17 @@ class Pipeline:
     probes: Probes | None = None
     order: Order = "nearest-last"
     label_seed: int | None = None
+
+    @property
+    def term(self) -> str:
+        """The name of its term where several experts are joined."""
+        return self.scoring.inference
+
+    @property
+    def cost(self) -> str:
+        """What a text costs."""
+        shown = f"with up to {self.k} demonstrations" if self.k else "without demonstrations"
+        return f"one prompt of {self.lm.name} {shown}"
 
     def run(self, texts: Sequence[Text], progress: Progress | None = None) -> list[Prediction]:
         """Classify texts, in order."""
@@ -87,13 +98,13 @@ class Pipeline:
         count = len(labels)
         raw = label_scores(labels, scores[:count], reduce)
         if not prepared.prompt.probes:
-            return Prediction(prepared, raw)
+            return Prediction(prepared.text, raw, prepared)
         probes = [
             label_scores(labels, scores[start : start + count], reduce) for start in range(count, len(scores), count)
         ]
         prior = log_prior(np.array([[score.value for score in row] for row in probes]))
         calibrated = tuple(replace(s, value=s.value - float(p)) for s, p in zip(raw, prior, strict=True))
-        return Prediction(prepared, calibrated, probes=tuple(tuple(s.log_likelihood for s in row) for row in probes))
+        return Prediction(prepared.text, calibrated, prepared, tuple(map(log_likelihoods, probes)))
 
     def retrieve(self, text: Text) -> list[Retrieved]:
         """Return the rows for one text, nearest first. Changing only the labels searches nothing again."""

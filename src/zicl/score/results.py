@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zicl.corpus.store import Sentence
 from zicl.inputs.pair import Text
@@ -56,35 +57,55 @@ class PreparedInput:
 
 
 @dataclass(frozen=True)
+class PreparedText:
+    """A text that is ready to be scored: one prepared prompt per pipeline, and its vector where an expert needs it."""
+
+    text: Text
+    labels: Labels
+    inputs: tuple[PreparedInput, ...] = ()
+    vector: NDArray[np.float32] | None = None
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """The prompts that the language model has to score; none without one."""
+        return [item.prompt for item in self.inputs]
+
+
+@dataclass(frozen=True)
 class LabelScore:
-    """The log-likelihood of a label, summed over its ``tokens`` scored tokens, and the ``value`` that is compared."""
+    """The ``value`` of a label that is compared, and the log-likelihood of its ``tokens`` scored tokens.
+
+    Where no language model was asked, there is no log-likelihood.
+    """
 
     label: str
-    log_likelihood: float
+    log_likelihood: float | None
     tokens: int
     value: float
+
+
+def log_likelihoods(scores: Sequence[LabelScore]) -> tuple[float, ...]:
+    """Return the labels' log-likelihoods; none where no language model was asked."""
+    return tuple(score.log_likelihood for score in scores if score.log_likelihood is not None)
 
 
 @dataclass(frozen=True)
 class Prediction:
     """One classified text. Scores are in the order of the labels.
 
-    ``probes`` are the labels' log-likelihoods for each content-free input, ``parts`` the predictions of the pipelines
-    that were joined, if several, and ``terms`` the score of each term by name. ``spread`` is the standard deviation of
-    the predicted label's probability over several draws of labels.
+    ``prepared`` has the prompt and its demonstrations; it is None where no language model was asked. ``probes`` are the
+    labels' log-likelihoods for each content-free input, ``parts`` the predictions of the pipelines that were joined, if
+    several, and ``terms`` the score of each expert by name, with that of the pile. ``spread`` is the standard deviation
+    of the predicted label's probability over several draws of labels.
     """
 
-    prepared: PreparedInput
+    text: Text
     scores: tuple[LabelScore, ...]
+    prepared: PreparedInput | None = None
     probes: tuple[tuple[float, ...], ...] = ()
     parts: tuple[Prediction, ...] = ()
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     spread: float | None = None
-
-    @property
-    def text(self) -> Text:
-        """The text that was classified."""
-        return self.prepared.text
 
     @cached_property
     def label(self) -> str:
@@ -93,7 +114,7 @@ class Prediction:
 
     @cached_property
     def probabilities(self) -> dict[str, float]:
-        """The softmax of the scores, under a uniform prior."""
+        """The softmax of the values."""
         probabilities = np.exp(log_softmax(np.array([score.value for score in self.scores], dtype=np.float64)))
         return {score.label: float(p) for score, p in zip(self.scores, probabilities, strict=True)}
 

@@ -26,7 +26,9 @@ def classifier(tmp_path, jsonl, lm_folder, encoder_folder, monkeypatch):
     build_index(corpus, load_encoder(encoder_folder.name))
     labels = {"terrible": ["bad"], "great": ["good"]}
     settings = {"calibrate": "batch", "seed": 3, "offline": True}
-    return ZICLClassifier(str(tmp_path / "raw.zicl"), labels, str(lm_folder), **settings).fit(DOCUMENTS[:4])
+    return ZICLClassifier(str(tmp_path / "raw.zicl"), labels, str(lm_folder), **{"method": "z-icl", **settings}).fit(
+        DOCUMENTS[:4]
+    )
 
 
 def test_predictions_are_the_same_and_in_order(classifier, tmp_path, monkeypatch):

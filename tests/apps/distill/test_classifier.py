@@ -16,10 +16,10 @@ from tests.conftest import DOCUMENTS, BagEncoder
 from zicl import ZICLClassifier
 from zicl.apps.distill.classifier import DistilledClassifier
 from zicl.apps.distill.run import distill
-from zicl.apps.distill.train import Linear
 from zicl.config import PromptSettings
 from zicl.exceptions import ConfigError, EncoderMismatchError, StorageError, TextError, UsageError
 from zicl.prompt.labels import Labels
+from zicl.score.pile import Linear
 
 
 def test_scikit_learns_contract(made):
@@ -71,7 +71,12 @@ def test_binary_scores_are_one_column(index, lm):
 def test_a_pair_is_one_text(index, lm):
     pairs = list(pairwise(SENTENCES))
     settings = {"method": "no-demos", "prompt": PromptSettings(template="pair")}
-    made = distill(ZICLClassifier(index, ["yes", "no"], lm, **settings).fit(), pairs, sample=10, encoder=BagEncoder())
+    made = distill(
+        ZICLClassifier(index, ["yes", "no"], lm, **{"method": "z-icl", **settings}).fit(),
+        pairs,
+        sample=10,
+        encoder=BagEncoder(),
+    )
     assert made.of_pairs
     joined = [" ".join(pair) for pair in pairs]
     assert made.predict_proba(pairs).tolist() == made.predict_proba(joined).tolist()

@@ -32,7 +32,9 @@ def served_index(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def classifier(served_index, lm):
-    return ZICLClassifier(served_index, ["terrible", "great"], lm, retrieval=Retrieval(k=3), offline=True).fit()
+    return ZICLClassifier(
+        served_index, ["terrible", "great"], lm, retrieval=Retrieval(k=3), offline=True, method="z-icl"
+    ).fit()
 
 
 class GatedLM:
@@ -58,7 +60,9 @@ class GatedLM:
 def gated(served_index, lm):
     """A classifier whose model waits; the gate is opened at the end whatever happens."""
     model = GatedLM(lm)
-    yield ZICLClassifier(served_index, ["terrible", "great"], model, retrieval=Retrieval(k=3), offline=True).fit()
+    yield ZICLClassifier(
+        served_index, ["terrible", "great"], model, retrieval=Retrieval(k=3), offline=True, method="z-icl"
+    ).fit()
     model.gate.set()
 
 

@@ -197,7 +197,7 @@ def test_addresses_that_are_not_there(client):
 
 def test_retrieval_has_the_servers_own_settings_and_is_forgotten_again(served_index, lm):
     own = Retrieval(k=3, exclude_self=False)
-    made = ZICLClassifier(served_index, ["terrible", "great"], lm, retrieval=own, offline=True).fit()
+    made = ZICLClassifier(served_index, ["terrible", "great"], lm, retrieval=own, offline=True, method="z-icl").fit()
     text = served_index.sentence(0).text
     with asked(made) as client:
         asks = {"text": text, "k": 1, "method": "nearest"}
@@ -263,7 +263,9 @@ def test_where_a_model_lies_is_not_told(name, told):
 def test_a_sentence_that_was_removed_is_not_there(served_index, lm):
     part = served_index.only(CorpusSubset(share=0.5, seed=1))
     gone = next(row for row in range(len(part.corpus)) if not part.corpus.used[row])
-    with asked(ZICLClassifier(part, ["terrible", "great"], lm, retrieval=Retrieval(k=1), offline=True).fit()) as client:
+    with asked(
+        ZICLClassifier(part, ["terrible", "great"], lm, retrieval=Retrieval(k=1), offline=True, method="z-icl").fit()
+    ) as client:
         assert client.get(f"/v1/paragraph/{gone}").status_code == 404
         assert client.get("/v1/info").json()["corpus"]["sentences"] == int(part.corpus.used.sum())
 
@@ -279,11 +281,16 @@ def test_a_server_without_a_corpus_says_so(lm):
 
 
 def test_classifiers_that_do_not_fit_a_server(served_index, lm):
-    counted = ZICLClassifier(served_index, 3, lm, retrieval=Retrieval(k=2)).fit()
+    counted = ZICLClassifier(served_index, 3, lm, retrieval=Retrieval(k=2), method="z-icl").fit()
     with pytest.raises(UsageError, match="options"):
         Engine(counted, RequestLimits())
     pairs = ZICLClassifier(
-        served_index, ["terrible", "great"], lm, prompt=PromptSettings(template="pair"), retrieval=Retrieval(k=2)
+        served_index,
+        ["terrible", "great"],
+        lm,
+        prompt=PromptSettings(template="pair"),
+        retrieval=Retrieval(k=2),
+        method="z-icl",
     ).fit()
     with pytest.raises(UsageError, match="pairs"):
         Engine(pairs, RequestLimits())

@@ -51,7 +51,12 @@ def test_the_number_of_demonstrations_that_is_sent_counts(classifier, served_ind
 
 def test_what_was_learned_from_texts_holds_for_the_servers_own_settings_alone(served_index, lm):
     fitted = ZICLClassifier(
-        served_index, ["terrible", "great"], lm, retrieval=Retrieval(k=2), calibrate=Calibration(method="batch")
+        served_index,
+        ["terrible", "great"],
+        lm,
+        retrieval=Retrieval(k=2),
+        calibrate=Calibration(method="batch"),
+        method="z-icl",
     ).fit(TEXTS)
     with asked(fitted) as client:
         own = client.post("/v1/classify", json={"text": TEXTS[0]}).json()
@@ -71,7 +76,14 @@ def test_a_method_brings_the_encoder_expert_and_removes_it(client, classifier, s
         paper = client.post("/v1/classify", json={**ask, "method": "z-icl"}).json()["results"][0]
         same(paper, classifier.classify([TEXTS[0]])[0])
     # Who starts a server with it has it with every method.
-    both = ZICLClassifier(served_index, ["terrible", "great"], lm, retrieval=three, scoring=Scoring(encoder=True)).fit()
+    both = ZICLClassifier(
+        served_index,
+        ["terrible", "great"],
+        lm,
+        retrieval=three,
+        scoring=Scoring(experts=("prompt", "cosine")),
+        method="z-icl",
+    ).fit()
     with asked(both) as client:
         naive = client.post("/v1/classify", json={**ask, "method": "naive"}).json()["results"][0]
         own = both.set_params(method="naive").fit().classify([TEXTS[0]])[0]

@@ -33,7 +33,7 @@ def scored(monkeypatch, lm):
 
 
 def test_every_pass_is_made_once(index, lm, scored):
-    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K).fit()
+    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K, method="z-icl").fit()
     scored.clear()
     stages = []
     found = suggest(classifier, TEXTS * 2, sample=6, report=lambda stage, *_: stages.append(stage))
@@ -61,13 +61,15 @@ def test_every_pass_is_made_once(index, lm, scored):
 
 
 def test_the_signals_are_those_of_the_classifiers_predictions(index, lm):
-    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K, seed=4).fit()
+    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K, seed=4, method="z-icl").fit()
     found = by_name(suggest(classifier, TEXTS, sample=10))
     results = classifier.classify(sorted(TEXTS))
     share = sum(result.probabilities["great"] for result in results) / len(results)
     assert found["largest share of a label, channel"].value == pytest.approx(max(share, 1 - share), abs=1e-4)
     assert found["texts with a small margin"].value == sum(result.margin < 0.1 for result in results) / 10
-    direct = ZICLClassifier(index, LABELS, lm, retrieval=K, seed=4, scoring=Scoring(inference="direct")).fit()
+    direct = ZICLClassifier(
+        index, LABELS, lm, retrieval=K, seed=4, scoring=Scoring(inference="direct"), method="z-icl"
+    ).fit()
     same = [one.label == two.label for one, two in zip(results, direct.classify(sorted(TEXTS)), strict=True)]
     assert found["same label from channel and direct"].value == pytest.approx(sum(same) / 10)
     # No text is a document of the corpus here, so its nearest sentence is the first of the search.
@@ -76,7 +78,7 @@ def test_the_signals_are_those_of_the_classifiers_predictions(index, lm):
 
 
 def test_the_order_of_the_texts_changes_nothing_and_the_seed_decides(index, lm):
-    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K).fit()
+    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K, method="z-icl").fit()
     assert suggest(classifier, TEXTS, sample=6) == suggest(classifier, TEXTS[::-1], sample=6)
     distinct = [str(n) for n in range(100)]
     assert sample_texts(distinct, 10, 0) == sample_texts(distinct, 10, 0) != sample_texts(distinct, 10, 1)
@@ -85,7 +87,7 @@ def test_the_order_of_the_texts_changes_nothing_and_the_seed_decides(index, lm):
 
 
 def test_settings_that_would_hide_a_signal_are_left_out(index, lm):
-    bare = ZICLClassifier(index, LABELS, lm, retrieval=K).fit()
+    bare = ZICLClassifier(index, LABELS, lm, retrieval=K, method="z-icl").fit()
     full = ZICLClassifier(
         index,
         LABELS,
@@ -93,13 +95,16 @@ def test_settings_that_would_hide_a_signal_are_left_out(index, lm):
         retrieval=K,
         calibrate="contextual",
         labelling=Labelling(assignments=2),
-        scoring=Scoring(inference="both", encoder=True),
+        scoring=Scoring(inference="both", experts=("prompt", "cosine")),
+        method="z-icl",
     ).fit()
     assert suggest(full, TEXTS, sample=6) == suggest(bare, TEXTS, sample=6)
 
 
 def test_a_direct_classifier_is_run_direct_under_all_seeds(index, lm, scored):
-    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K, scoring=Scoring(inference="direct")).fit()
+    classifier = ZICLClassifier(
+        index, LABELS, lm, retrieval=K, scoring=Scoring(inference="direct"), method="z-icl"
+    ).fit()
     stages = []
     suggest(classifier, TEXTS, sample=5, report=lambda stage, *_: stages.append(stage))
     assert sum("direct" in stage for stage in dict.fromkeys(stages)) == 3
@@ -115,7 +120,9 @@ def test_a_direct_classifier_is_run_direct_under_all_seeds(index, lm, scored):
     ],
 )
 def test_the_random_parts_are_named(index, lm, settings, drawn, option):
-    clf = ZICLClassifier(index, {"terrible": "bad", "great": "good"}, lm, **{"retrieval": Retrieval(k=3), **settings})
+    clf = ZICLClassifier(
+        index, {"terrible": "bad", "great": "good"}, lm, **{"method": "z-icl", "retrieval": Retrieval(k=3), **settings}
+    )
     (signal,) = [s for s in suggest(clf.fit(), DOCUMENTS, sample=6).signals if "another seed" in s.name]
     assert f"({drawn})" in signal.meaning
     assert option in signal.option
@@ -123,7 +130,9 @@ def test_the_random_parts_are_named(index, lm, settings, drawn, option):
 
 def test_labels_with_a_fixed_seed_leave_nothing_to_draw(index, lm, scored):
     labelling = Labelling(seed=4)
-    clf = ZICLClassifier(index, {"terrible": "bad", "great": "good"}, lm, retrieval=Retrieval(k=3), labelling=labelling)
+    clf = ZICLClassifier(
+        index, {"terrible": "bad", "great": "good"}, lm, retrieval=Retrieval(k=3), labelling=labelling, method="z-icl"
+    )
     found = suggest(clf.fit(), DOCUMENTS, sample=6)
     assert not [s for s in found.signals if "another seed" in s.name]
 
@@ -143,7 +152,7 @@ def test_neighbours_matter_only_where_they_are_shown(index, lm):
 
 def test_texts_that_joined_the_corpus_are_searched_too(index, lm):
     def similarity(retrieval, fitted):
-        classifier = ZICLClassifier(index, LABELS, lm, retrieval=retrieval).fit(fitted)
+        classifier = ZICLClassifier(index, LABELS, lm, retrieval=retrieval, method="z-icl").fit(fitted)
         return by_name(suggest(classifier, strange, sample=5))["similarity to the corpus"].value
 
     # Nothing of the corpus is like them, and each is like the others.
@@ -157,7 +166,9 @@ def test_one_sentence_paragraphs_and_tight_limits_are_seen(tmp_path, lm):
     sentences = [text for document in DOCUMENTS for text in document.split(". ")]
     lines.write_text("".join(f'{{"text": "{text}"}}\n' for text in [*sentences, *DOCUMENTS]), encoding="utf-8")
     prompt = PromptSettings(tokens_input=4, tokens_all_demos=40)
-    classifier = ZICLClassifier(make_index(tmp_path / "raw.zicl", lines), LABELS, lm, retrieval=K, prompt=prompt)
+    classifier = ZICLClassifier(
+        make_index(tmp_path / "raw.zicl", lines), LABELS, lm, retrieval=K, prompt=prompt, method="z-icl"
+    )
     found = by_name(suggest(classifier.fit(), TEXTS, sample=8))
     assert found["nearest sentences that stand alone"].value > 0
     assert found["texts cut at the token limit"].value == 1
@@ -166,14 +177,14 @@ def test_one_sentence_paragraphs_and_tight_limits_are_seen(tmp_path, lm):
 
 
 def test_a_fitted_classifier_is_not_changed(index, lm):
-    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K, calibrate="batch").fit(TEXTS)
+    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K, calibrate="batch", method="z-icl").fit(TEXTS)
     before = classifier.classify(TEXTS[:2])
     suggest(classifier, TEXTS, sample=5)
     assert [r.probabilities for r in classifier.classify(TEXTS[:2])] == [r.probabilities for r in before]
 
 
 def test_bad_input_is_named(index, lm):
-    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K).fit()
+    classifier = ZICLClassifier(index, LABELS, lm, retrieval=K, method="z-icl").fit()
     with pytest.raises(
         TextError, match="2 different texts were given, and the sample is 40; expected at least 5 of each"
     ):
@@ -181,4 +192,4 @@ def test_bad_input_is_named(index, lm):
     with pytest.raises(TextError, match="row 1 is empty"):
         suggest(classifier, ["fine", " "])
     with pytest.raises(ConfigError, match="the options differ from text to text"):
-        suggest(ZICLClassifier(index, 2, lm, retrieval=K).fit(), TEXTS)
+        suggest(ZICLClassifier(index, 2, lm, retrieval=K, method="z-icl").fit(), TEXTS)

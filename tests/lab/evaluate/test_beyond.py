@@ -27,7 +27,7 @@ BEYOND = {
     "shared": {"retrieval": {**_PHYSICAL, "share": 4}, "labelling": _SYNONYMS},
     "contextual": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "calibration": {"method": "contextual"}},
     "batch": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "calibration": {"method": "batch"}},
-    "opinion": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "encoder": True},
+    "opinion": {"retrieval": _PHYSICAL, "labelling": _SYNONYMS, "experts": ["prompt", "cosine"]},
     "direct": {"retrieval": _PHYSICAL, "inferences": ["direct"]},
 }
 

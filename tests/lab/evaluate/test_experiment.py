@@ -66,7 +66,7 @@ def test_a_method_of_ones_own(tmp_path):
         ("seeds = [13, 13]", "each once"),
         ("seeds = [4294967296]", "from 0 to 2147483647"),
         ('[define."a/b"]\nkind = "prompt"', "a slash, a dot or a blank"),
-        ("[scoring]\nencoder = true", "scoring.encoder is not set here"),
+        ("[scoring]\nexperts = ['cosine']", "scoring.experts is not set here"),
         ('[define.x]\ndemos = "train"\nlabels = "gold"\nretrieval = {method = "random"}\nlabelling = {assignments = 2}',
          "leave out labelling"),
     ],

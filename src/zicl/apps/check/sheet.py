@@ -84,6 +84,31 @@ def read_sheet(path: Path) -> Sheet:
     return Sheet(drawn.labels, tuple(replace(row, gold=gold.get(row.prediction.id, "")) for row in drawn.rows))
 
 
+def read_gold(
+    path: Path, labels: Sequence[str], *, text_column: str = "text", pair_column: str | None = None
+) -> dict[Text, str]:
+    """Return the labels that were filled in, by text: of a sheet, or of any file with a column ``gold``."""
+    if key_path(path).is_file():
+        sheet = read_sheet(path)
+        if unknown := sorted({row.gold for row in sheet.rows} - {"", *labels}):
+            raise TextError(
+                f"{path} has the gold label {unknown[0]!r}, which is no label here",
+                hint=f"the labels are: {', '.join(labels)}",
+            )
+        return {row.prediction.text.strip(): row.gold for row in sheet.rows if row.gold}
+    gold: dict[Text, str] = {}
+    choices = {name: name for name in labels}
+    rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False)
+    for number, row in enumerate(rows, start=1):
+        where = row_name(str(path), number)
+        label = _parse_label(str(cell_value(row.columns, "gold", where) or "").strip(), choices, where)
+        if label and gold.setdefault(row.text.strip(), label) != label:
+            raise TextError(f"{where}: this text has two different gold labels", hint="keep one of them")
+    if not gold:
+        raise TextError(f"{path} has no label in its column 'gold'", hint="fill some in, or leave out --gold")
+    return gold
+
+
 def _parse_label(given: str, choices: Mapping[str, str], where: str) -> str:
     """Return the label that was filled in: by its name, its words, or both as in the sheet; empty stays empty."""
     if not given:

@@ -40,7 +40,9 @@ class PortableClassifier:
             files = {path.name: path.read_text(encoding="utf-8") for path in sorted(saved.iterdir())}
         index = classifier.index_
         location = IndexLocation.of(index) if isinstance(index, Index) else None
-        return cls(files, location, model_path(classifier.lm_.name), classifier.fingerprint(), classifier.offline)
+        return cls(
+            files, location, model_path(classifier.prompting().lm.name), classifier.fingerprint(), classifier.offline
+        )
 
     def unpack(self, lm: LanguageModel | None = None, remote: RemoteSearch | None = None) -> ZICLClassifier:
         """Load the classifier again, and check that its fingerprint is the same."""

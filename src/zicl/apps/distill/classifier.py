@@ -15,16 +15,26 @@ from sklearn.utils.validation import check_is_fitted
 from zicl._util.process import __version__
 from zicl._util.progress import Progress
 from zicl.apps.distill.agreement import Agreement
-from zicl.apps.distill.train import Linear
 from zicl.classifier import TextClassifier, binary_difference
-from zicl.exceptions import ConfigError, EncoderMismatchError, StorageError, UsageError
+from zicl.exceptions import ConfigError, EncoderMismatchError
 from zicl.inputs.pair import Text
 from zicl.inputs.texts import check_texts
-from zicl.persistence import FORMAT, LABELS, check_label_names, edited_error, relative_path, write_folder
+from zicl.persistence import (
+    FORMAT,
+    LABELS,
+    check_label_names,
+    edited_error,
+    encoder_content,
+    find_encoder,
+    read_linear,
+    write_folder,
+    write_linear,
+)
 from zicl.prompt.labels import Labels, read_labels
 from zicl.prompt.template import Template, get_template
 from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
 from zicl.score.calibration import Scores, log_softmax
+from zicl.score.pile import Linear
 
 _WEIGHTS = "weights.safetensors"
 # Large enough to form batches of texts of similar length, small enough to report progress.
@@ -196,17 +206,12 @@ def encode_in_chunks(encoder: Encoder, texts: Sequence[Text]) -> Iterator[Vector
 
 def save_distilled(classifier: DistilledClassifier, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a classifier to a new folder; one that holds exactly the same is left as it is."""
-    from safetensors.numpy import save_file
-
     folder, linear, encoder, origin = Path(path), classifier.linear, classifier.encoder, classifier.origin
-    name = encoder.name
-    if Path(name).expanduser().exists():
-        name = relative_path(folder, Path(name))
     content = {
         "format": FORMAT,
         "kind": "distilled",
         "zicl": __version__,
-        "encoder": {"name": name, "local": name != encoder.name, "identity": encoder.identity},
+        "encoder": encoder_content(folder, encoder.name, encoder.identity),
         "weights": linear.identity,
         # Rows of weights belong to labels by position.
         "labels": list(classifier.labels_.names),
@@ -214,7 +219,7 @@ def save_distilled(classifier: DistilledClassifier, path: str | Path, *, overwri
     }
 
     def add_weights(target: Path) -> None:
-        save_file({"weights": linear.weights, "offsets": linear.offsets}, target / _WEIGHTS)
+        write_linear(linear, target / _WEIGHTS)
 
     return write_folder(folder, content, classifier.labels_.to_toml(), add=add_weights, overwrite=overwrite)
 
@@ -223,14 +228,14 @@ def load_distilled(
     folder: Path, content: dict[str, Any], *, encoder: str | Encoder | None = None, offline: bool = False
 ) -> DistilledClassifier:
     """Load the classifier of a folder whose classifier.json holds ``content``; ``encoder`` replaces the saved one."""
-    linear = _read_weights(folder, content["weights"])
+    linear = read_linear(folder / _WEIGHTS, content["weights"])
     try:
         origin = None if content["distilled"] is None else DistillationRecord.from_dict(content["distilled"])
     except (TypeError, KeyError) as error:
         raise edited_error(folder, error) from error
     saved = content["encoder"]
     if encoder is None:
-        encoder = _find_encoder(folder, saved)
+        encoder = find_encoder(folder, saved)
     if isinstance(encoder, str):
         encoder = load_encoder(encoder, offline=offline)
     if encoder.identity != saved["identity"]:
@@ -242,32 +247,3 @@ def load_distilled(
     check_label_names(folder, labels, content["labels"])
     labels = Labels(tuple(labels[name] for name in content["labels"]))
     return DistilledClassifier(linear, labels, encoder, origin).fit()
-
-
-def _find_encoder(folder: Path, saved: dict[str, Any]) -> str:
-    if not saved["local"]:
-        return str(saved["name"])
-    path = (folder.resolve() / saved["name"]).resolve()
-    if not path.exists():
-        raise UsageError(
-            f"the encoder of {folder.name} is not where it was ({saved['name']} seen from it)",
-            hint="put it there again, or say where it is now: zicl.load(…, encoder=…)",
-        )
-    return str(path)
-
-
-def _read_weights(folder: Path, identity: str) -> Linear:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    damaged = StorageError(
-        f"{folder / _WEIGHTS} is not what was written there", hint="copy the folder again, or distil again"
-    )
-    try:
-        numbers = load_file(folder / _WEIGHTS)
-        linear = Linear(numbers["weights"], numbers["offsets"])
-    except (OSError, SafetensorError, KeyError) as error:
-        raise damaged from error
-    if linear.identity != identity:
-        raise damaged
-    return linear

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from zicl._util.files import check_replaceable, locked, text_hash
 from zicl._util.progress import ProgressReport, silent
@@ -91,7 +90,7 @@ def distill(
     trained = train(vectors[kept], probabilities[kept], teacher.seed_, report)
     agreement = measure_agreement(teacher.labels_.names, probabilities[held], trained.linear.scores(vectors[held]))
     origin = DistillationRecord(
-        lm=teacher.lm_.name,
+        lm=teacher.prompting().lm.name,
         teacher=teacher.fingerprint(),
         texts=len(checked),
         distinct=len(distinct),
@@ -136,7 +135,7 @@ def _check(teacher: ZICLClassifier, texts: Iterable[Any], sample: int, held_out:
         raise ConfigError(
             f"the held-out proportion is {held_out}; expected a number between 0 and 1", hint="0.2, for example"
         )
-    check_is_fitted(teacher, "pipeline_")
+    teacher.prompting()
     if teacher.labels_.counted:
         raise ConfigError(
             "a classifier whose options differ from text to text cannot be distilled",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng, stable_hash
 from zicl.score.calibration import Scores, log_softmax
+from zicl.score.pile import Linear
 
 Rows = NDArray[np.int64]
 
@@ -71,25 +70,6 @@ def _assign_clusters(vectors: NDArray[np.float32], count: int, seed: int) -> Row
     kmeans = MiniBatchKMeans(count, n_init=3, random_state=state).fit(vectors[fit_rows].astype(np.float64))
     chunks = [vectors[start : start + _CHUNK] for start in range(0, len(vectors), _CHUNK)]
     return np.concatenate([kmeans.predict(chunk.astype(np.float64)) for chunk in chunks]).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """A linear model: one row of weights and one offset per label, in the order of the labels."""
-
-    weights: NDArray[np.float64]
-    offsets: NDArray[np.float64]
-
-    def scores(self, vectors: NDArray[np.float32]) -> Scores:
-        """Return one row per vector, one column per label."""
-        scores: Scores = vectors.astype(np.float64) @ self.weights.T + self.offsets
-        return scores
-
-    @cached_property
-    def identity(self) -> str:
-        """Return a hash of all numbers."""
-        parts = (np.array(self.weights.shape, dtype="<i8"), self.weights.astype("<f8"), self.offsets.astype("<f8"))
-        return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from zicl.config import (
     METHODS,
     Calibration,
     Labelling,
+    Pile,
     PromptSettings,
     Retrieval,
     Scoring,
@@ -32,6 +33,7 @@ from zicl.prompt.template import TEMPLATES, Template
 from zicl.retrieve.index import Index
 from zicl.retrieve.strategies.base import RETRIEVERS
 from zicl.score.ensemble import Ensemble
+from zicl.score.factory import pick_template
 
 T = TypeVar("T")
 
@@ -85,7 +87,7 @@ class ClassifierCache:
         method = choice.method or default.method
         _check_name("method", method, METHODS, "one of the methods that /v1/info lists")
         _check_template(template)
-        if method == "no-demos":
+        if not get_method(method).retrieval.k:
             k = None
         else:
             # Another method has another default: there k counts even if it equals the server's.
@@ -132,13 +134,15 @@ class ClassifierCache:
         return ZICLClassifier(
             self._index,
             requested.labels or default.labels_,
-            default.lm_,
+            default.lm_ or default.lm,
+            encoder=default.encoder,
             method=requested.method or default.method_,
             retrieval=settings.retrieval,
             labelling=settings.labelling,
             prompt=settings.prompt,
             scoring=settings.scoring,
             calibrate=settings.calibration,
+            pile=settings.pile,
             seed=default.seed_ if requested.seed is None else requested.seed,
             # A running server fetches nothing.
             offline=True,
@@ -155,9 +159,9 @@ class ClassifierCache:
             k = preset.retrieval.k and (default.retrieval.k or preset.retrieval.k)
             retrieval |= {"method": preset.retrieval.method, "k": k}
             labelling = {"words": preset.labelling.words}
-            if default.scoring.encoder == get_method(self._classifier.method_).scoring.encoder:
-                # It came with the server's method, so the other method decides; one that was set holds for all.
-                scoring["encoder"] = preset.scoring.encoder
+            if default.scoring.experts == get_method(self._classifier.method_).scoring.experts:
+                # They came with the server's method, so the other method decides; those that were set hold for all.
+                scoring["experts"] = preset.scoring.experts
         if requested.k is not None:
             retrieval["k"] = requested.k
         if requested.inference is not None:
@@ -167,6 +171,7 @@ class ClassifierCache:
             # As given: in the fitted settings "auto" is already replaced by a template for the server's labels.
             prompt=self._classifier.prompt or PromptSettings(),
             calibration=Calibration() if fitted else default.calibration,
+            pile=Pile(),
         )
         overrides = {
             "retrieval": Retrieval(**retrieval),
@@ -200,16 +205,22 @@ def settings_out(classifier: ZICLClassifier) -> schema.SettingsOut:
             schema.LabelOut(name=x.name, words=x.words, synonyms=[*x.synonyms], description=x.description)
             for x in classifier.labels_
         ],
-        template=list(settings.prompt.template),
+        template=list(template_lines(settings.prompt.template, classifier.labels_)),
         method=classifier.method_,
         retrieval=settings.retrieval.method if settings.retrieval.k else "none",
         inference=settings.scoring.inference,
-        encoder=settings.scoring.encoder,
+        experts=[*settings.scoring.experts],
         k=settings.retrieval.k,
         seed=classifier.seed_,
         calibration=settings.calibration.method,
         share=settings.retrieval.share,
     )
+
+
+def template_lines(template: str | tuple[str, str], labels: Labels) -> tuple[str, str]:
+    """Return the lines of a template, which "auto" picks by the labels."""
+    picked = pick_template(template, labels)
+    return picked.input, picked.label
 
 
 def _unless_equal(given: T | None, default: T) -> T | None:

@@ -19,6 +19,7 @@ from zicl.apps.serve.problems import NOT_FOUND, RefusedError
 from zicl.classifier import ZICLClassifier
 from zicl.config import METHODS
 from zicl.exceptions import UsageError, ZICLError
+from zicl.lm.base import LanguageModel
 from zicl.lm.remote.settings import is_remote, parse_address
 from zicl.retrieve.concat import ConcatIndex
 from zicl.retrieve.index import Index
@@ -36,7 +37,7 @@ class Engine:
     def __init__(self, classifier: ZICLClassifier, limits: RequestLimits) -> None:
         if classifier.labels_.counted:
             raise UsageError("the server cannot take different options for each text", hint="name the labels")
-        if classifier.pipeline_.builder.template.two_fields:
+        if classifier.pipeline_ is not None and classifier.pipeline_.builder.template.two_fields:
             raise UsageError("the server takes single texts, and this classifier takes pairs", hint="use zicl classify")
         self.classifier, self.limits = classifier, limits
         self.index = _open_index(classifier)
@@ -50,11 +51,15 @@ class Engine:
 
     def compute(self, jobs: Sequence[Job]) -> list[Any]:
         """Return an answer or an exception for each job; the language model scores all prompts together."""
-        outcomes = compute(jobs, self.classifier.lm_.score)
+        outcomes = compute(jobs, lambda prompts: self._lm().score(prompts))
         for index in (self.index, self.classifier.index_):
             if isinstance(index, Index | ConcatIndex) and index.cached_texts > _CACHED_TEXTS:
                 index.clear_cache()
         return outcomes
+
+    def _lm(self) -> LanguageModel:
+        """Return the language model; where the server's settings ask none, it is loaded by the first that needs it."""
+        return self.classifier.lm_ or self.classifier.load_lm()
 
     def classify(self, request: schema.ClassifyRequest) -> list[ClassifyJob]:
         """Return one job per text."""
@@ -89,7 +94,7 @@ class Engine:
         """Return the job that finds synonyms."""
         self.limits.check_labels(request.labels)
         encoder = None if self.index is None else self.index.encoder
-        return SynonymsJob(labels_of(request.labels), encoder, self.classifier.lm_)
+        return SynonymsJob(labels_of(request.labels), encoder, self._lm)
 
     def paragraph(self, row: int) -> schema.ParagraphResponse:
         """Return the paragraph that contains a sentence."""
@@ -118,8 +123,10 @@ class Engine:
     @cached_property
     def info(self) -> schema.InfoResponse:
         """What runs here."""
-        lm, index = self.classifier.lm_, self.index
+        lm, index, expert = self.classifier.lm_, self.index, self.classifier.ensemble_.encoder_expert
         corpus = encoder = None
+        if expert is not None:
+            encoder = _model_info(expert.encoder, expert.identity)
         if index is not None:
             provenance = index.manifest["encoder"]
             encoder = _model_info(provenance["name"], provenance["identity"])
@@ -133,7 +140,7 @@ class Engine:
         return schema.InfoResponse(
             corpus=corpus,
             encoder=encoder,
-            lm=_model_info(lm.name, lm.identity),
+            lm=None if lm is None else _model_info(lm.name, lm.identity),
             versions={"zicl": __version__, "python": platform.python_version(), **versions(_PACKAGES)},
             settings=self.configurations.default.settings,
             limits=self.limits.info(),

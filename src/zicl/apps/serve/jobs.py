@@ -15,6 +15,7 @@ from zicl.apps.serve import schema
 from zicl.apps.serve.configurations import ClassifierCache, RequestedSettings
 from zicl.corpus.store import Sentence
 from zicl.exceptions import SynonymError
+from zicl.explanation import Explanation
 from zicl.lm.base import LanguageModel
 from zicl.prompt.builder import BranchScores, Prompt
 from zicl.prompt.labels import Labels
@@ -60,7 +61,11 @@ def _try(step: Callable[[], Any]) -> Any:
 
 
 def _score(pending: Sequence[PendingJob], score: Score) -> list[Any]:
-    together = _try(lambda: score([prompt for each in pending for prompt in each.prompts]))
+    prompts = [prompt for each in pending for prompt in each.prompts]
+    if not prompts:
+        # No language model is loaded for answers that need none.
+        return [[] for _ in pending]
+    together = _try(lambda: score(prompts))
     if isinstance(together, Exception):
         # Score them one by one: only the job that caused it fails.
         return [_try(partial(score, each.prompts)) for each in pending] if len(pending) > 1 else [together]
@@ -110,7 +115,7 @@ class ClassifyJob:
             weight = len(result.model_dump_json(exclude_unset=True)) + len(self.text) + configured.weight
             return ClassifyAnswer(result, configured.settings, weight)
 
-        return PendingJob(finish, [item.prompt for item in prepared])
+        return PendingJob(finish, prepared.prompts)
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,7 @@ class SynonymsJob:
 
     labels: Labels
     encoder: Encoder | None
-    lm: LanguageModel
+    lm: Callable[[], LanguageModel]
 
     @property
     def key(self) -> Hashable:
@@ -184,7 +189,7 @@ class SynonymsJob:
             return {}
         if self.encoder is None:
             raise SynonymError("synonyms are found with the corpus' encoder, and there is no corpus")
-        suggestions = suggest_synonyms(self.labels, self.encoder, self.lm, offline=True)
+        suggestions = suggest_synonyms(self.labels, self.encoder, self.lm(), offline=True)
         return {
             name: [schema.SuggestionOut(word=option.word, score=option.score) for option in options]
             for name, options in suggestions.items()
@@ -201,14 +206,15 @@ def _result_out(prediction: Prediction, *, explain: bool) -> schema.ResultOut:
         label=prediction.label,
         margin=prediction.margin,
         probabilities=prediction.probabilities,
-        log_likelihoods={score.label: score.log_likelihood for score in prediction.scores},
+        log_likelihoods={s.label: s.log_likelihood for s in prediction.scores if s.log_likelihood is not None},
     )
     # A field that is not set is left out of the answer.
     return result.model_copy(update={"explanation": _explanation_out(prediction)}) if explain else result
 
 
 def _explanation_out(prediction: Prediction) -> schema.ExplanationOut:
-    prompt, names = prediction.prepared.prompt, [score.label for score in prediction.scores]
+    explanation, prepared = Explanation(prediction), prediction.prepared
+    names = [score.label for score in prediction.scores]
     return schema.ExplanationOut(
         text=str(prediction.text),
         scores={
@@ -216,20 +222,25 @@ def _explanation_out(prediction: Prediction) -> schema.ExplanationOut:
             for s in prediction.scores
         },
         terms={term: dict(zip(names, values, strict=True)) for term, values in prediction.terms.items()},
-        demonstrations=[_demonstration_out(demo) for demo in prediction.prepared.demos],
-        prompt=schema.PromptParts(
-            prefix=prompt.prefix.text,
-            stem=prompt.stem.text,
-            # The branches of content-free inputs, behind those of the labels, are left out.
-            branches=[
-                schema.PromptBranch(label=name, given=branch.given.text, scored=branch.scored.text)
-                for name, branch in zip(names, prompt.branches, strict=False)
-            ],
-            kept=prompt.kept,
-            dropped=prompt.dropped,
-            demos_cut=prompt.demos_cut,
-            input_cut=prompt.input_cut,
-        ),
+        experts=explanation.experts,
+        demonstrations=[_demonstration_out(demo) for demo in explanation.demonstrations],
+        prompt=None if prepared is None else _prompt_out(prepared.prompt, names),
+    )
+
+
+def _prompt_out(prompt: Prompt, names: Sequence[str]) -> schema.PromptParts:
+    return schema.PromptParts(
+        prefix=prompt.prefix.text,
+        stem=prompt.stem.text,
+        # The branches of content-free inputs, behind those of the labels, are left out.
+        branches=[
+            schema.PromptBranch(label=name, given=branch.given.text, scored=branch.scored.text)
+            for name, branch in zip(names, prompt.branches, strict=False)
+        ],
+        kept=prompt.kept,
+        dropped=prompt.dropped,
+        demos_cut=prompt.demos_cut,
+        input_cut=prompt.input_cut,
     )
 
 

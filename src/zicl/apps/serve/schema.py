@@ -123,9 +123,12 @@ class ShownSentence(FoundSentence):
 
 
 class LabelScores(_Model):
-    """The log-likelihood of the ``tokens`` scored tokens, and the ``value`` that is compared (calibrated, joined)."""
+    """The log-likelihood of the ``tokens`` scored tokens, and the ``value`` that is compared (calibrated, joined).
 
-    log_likelihood: float
+    Where no language model was asked, there is no log-likelihood.
+    """
+
+    log_likelihood: float | None
     tokens: int
     value: float
 
@@ -156,10 +159,13 @@ class ExplanationOut(_Model):
     text: str
     scores: dict[str, LabelScores]
     terms: dict[str, dict[str, float]] = Field(
-        description="The scores that were joined, by term and label; {} for one prompt."
+        description="The scores that were joined, by expert and label; {} for one prompt."
+    )
+    experts: dict[str, dict[str, float]] = Field(
+        description="What each expert says by itself: probabilities by expert and label; {} for one prompt."
     )
     demonstrations: list[ShownSentence]
-    prompt: PromptParts
+    prompt: PromptParts | None = Field(description="Null where no language model was asked.")
 
 
 class ResultOut(_Model):
@@ -169,7 +175,7 @@ class ResultOut(_Model):
     label: str
     margin: float
     probabilities: dict[str, float]
-    log_likelihoods: dict[str, float]
+    log_likelihoods: dict[str, float] = Field(description="By label; {} where no language model was asked.")
     explanation: ExplanationOut | None = None
 
 
@@ -190,7 +196,7 @@ class SettingsOut(_Model):
     method: str
     retrieval: str
     inference: Inference
-    encoder: bool
+    experts: list[str]
     k: int
     seed: int
     calibration: str
@@ -275,7 +281,7 @@ class InfoResponse(_Model):
 
     corpus: CorpusInfo | None
     encoder: ModelInfo | None
-    lm: ModelInfo
+    lm: ModelInfo | None = Field(description="Null where the server's settings ask no language model.")
     versions: dict[str, str]
     settings: SettingsOut
     limits: LimitsInfo

@@ -69,6 +69,8 @@ def suggest(
     checked = check_texts(texts)
     distinct = sorted({text.strip() for text in checked}, key=text_key)
     chosen = sample_texts(distinct, sample, classifier.seed_)
+    if classifier.pipeline_ is None:
+        return Diagnosis(len(checked), len(distinct), len(chosen), _encoder_signals(classifier, chosen))
     corpus_fit = None
     if classifier.index_ is not None:
         corpus_fit = measure_corpus_fit(classifier.index_, chosen, settings.retrieval, report)
@@ -192,13 +194,28 @@ def _run_pass(
     # Calibration, averages over several draws or inferences, and the encoder expert would hide a signal.
     plain = settings._replace(
         labelling=settings.labelling.model_copy(update={"assignments": 1}),
-        scoring=settings.scoring.model_copy(update={"inference": inference, "encoder": False}),
+        scoring=settings.scoring.model_copy(update={"inference": inference, "experts": ("prompt",)}),
         calibration=Calibration(),
     )
     ensemble = build_ensemble(
         classifier.labels_, classifier.lm_, classifier.index_, plain, seed=seed, offline=classifier.offline
     )
     return ScoringPass(inference, seed, tuple(ensemble.run(texts, advance)))
+
+
+def _encoder_signals(classifier: ZICLClassifier, texts: Sequence[Text]) -> tuple[Signal, ...]:
+    """Return the signals of a classifier that asks no language model."""
+    predictions, labels = classifier.classify(texts), classifier.labels_
+    scores = np.array([[score.value for score in prediction.scores] for prediction in predictions], dtype=np.float64)
+    found = [
+        signals.undescribed_labels(labels),
+        signals.evenness(scores, "encoder"),
+        signals.largest_share(scores, labels.names, "encoder"),
+        signals.small_margins(scores),
+    ]
+    if (pile := classifier.fitted_.pile) is not None:
+        found.insert(0, signals.pile_stability(pile.stability))
+    return tuple(found)
 
 
 def _corpus_signals(fit: CorpusFit | None, settings: Settings) -> list[Signal]:
@@ -219,7 +236,7 @@ def _model_signals(passes: ScoringPasses, names: tuple[str, ...]) -> list[Signal
     if len(passes.draws) > 1:
         found.append(signals.seed_agreement([each.labels for each in passes.draws], passes.drawn))
     found.append(signals.inference_agreement([passes.main.labels, passes.other.labels]))
-    prompts = [prediction.prepared.prompt for prediction in passes.main.predictions]
+    prompts = [each.prepared.prompt for each in passes.main.predictions if each.prepared is not None]
     found.append(signals.cut_texts([prompt.input_cut for prompt in prompts]))
     if any(prompt.kept + prompt.dropped for prompt in prompts):
         found.append(signals.dropped_demos([prompt.kept for prompt in prompts], [prompt.dropped for prompt in prompts]))

@@ -41,7 +41,7 @@ class CorpusRecipe(_Strict):
     max_paragraphs: int = Field(10_000_000, ge=1)
     seed: int = 0
     splitter: str = "sentencex"
-    encoder: str = "all-minilm-l6-v2"
+    encoder: str = "bge-small-en-v1.5"
 
 
 def _recipe(value: Any) -> Any:
@@ -92,8 +92,10 @@ class Experiment(_Strict):
                     raise did_you_mean("retriever", method.retrieval.method, RETRIEVERS.names())
         if "inference" in self.scoring.model_fields_set:
             raise ConfigError("scoring.inference is not set here", hint="name the inferences: inferences = ['direct']")
-        if "encoder" in self.scoring.model_fields_set:
-            raise ConfigError("scoring.encoder is not set here", hint="a method has it: [define.NAME], encoder = true")
+        if "experts" in self.scoring.model_fields_set:
+            raise ConfigError(
+                "scoring.experts is not set here", hint="a method has them: [define.NAME], experts = ['prompt', …]"
+            )
         if self.prompt.template != "auto":
             raise ConfigError("prompt.template is not set here", hint="a task has its template; see templates")
         if self.corpus is None and any(get_experiment_method(name, self.define).needs_corpus for name in self.methods):

@@ -99,8 +99,10 @@ def _cell(context: ExperimentContext, cell: PlanCell) -> dict[str, Any]:
         "reduce": context.experiment.scoring.reduce,
         "k": context.experiment.k,
         "batch": context.experiment.batch,
-        # Clusters are fitted on these examples, so the rows depend on all of them.
-        "clustered": data_hash(context.examples[cell.task]) if method.retrieval.share > 1 else None,
+        # Clusters and the pile are fitted on these examples, so the rows depend on all of them.
+        "clustered": data_hash(context.examples[cell.task])
+        if method.retrieval.share > 1 or method.pile.method != "none"
+        else None,
         "examples": len(context.examples[cell.task]),
     }
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from zicl._util.registry import did_you_mean
 from zicl.config import METHODS as ZERO_SHOT
-from zicl.config import Calibration, FrozenSettings, Labelling, Retrieval
+from zicl.config import Calibration, ExpertName, FrozenSettings, Labelling, Pile, Retrieval, Scoring
 from zicl.exceptions import ConfigError
 from zicl.retrieve.strategies.base import RETRIEVERS
 
@@ -23,15 +23,19 @@ class ExperimentMethod(FrozenSettings):
     """
 
     title: str = ""
-    kind: Literal["prompt", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"] = "prompt"
+    kind: Literal["prompt", "encoder", "majority", "cosine-words", "cosine-descriptions", "logistic", "instruction"] = (
+        "prompt"
+    )
     demos: Literal["corpus", "train"] = "corpus"
     labels: Literal["random", "gold"] = "random"
     retrieval: Retrieval = Retrieval()
     labelling: Labelling = Labelling(words="original")
     # Batch calibration needs all rows of a cell: the report applies it, the rows are stored without.
     calibration: Calibration = Calibration()
-    # Whether the encoder expert is one more term.
-    encoder: bool = False
+    # The experts that are asked and joined, as in Scoring.
+    experts: tuple[ExpertName, ...] = ("prompt",)
+    # What is learned from the task's texts, without their labels.
+    pile: Pile = Pile()
     # Inferences to run instead of the experiment's.
     inferences: tuple[Inference, ...] = ()
     # Use only a share of the corpus' paragraphs, drawn once per seed, and leave out domains.
@@ -59,6 +63,19 @@ class ExperimentMethod(FrozenSettings):
         return self
 
     @model_validator(mode="after")
+    def _experts(self) -> ExperimentMethod:
+        asks = Scoring(experts=self.experts).asks_lm
+        if self.kind == "prompt" and not asks:
+            raise ValueError("a prompt needs an expert that asks the language model; without one, kind = 'encoder'")
+        if self.kind == "encoder" and asks:
+            raise ValueError("kind = 'encoder' asks no language model: experts = ['encoder'] or ['cosine']")
+        if self.pile.method != "none" and self.kind != "encoder":
+            raise ValueError("a pile is learned from with kind = 'encoder'")
+        if self.pile.lm_rows or self.pile.shares:
+            raise ValueError("an experiment learns from texts alone: leave out pile.lm_rows and pile.shares")
+        return self
+
+    @model_validator(mode="after")
     def _effective(self) -> ExperimentMethod:
         """Check that no option is set that would silently change nothing."""
         if (self.corpus_share < 1 or self.without) and not self.needs_corpus:
@@ -82,7 +99,7 @@ class ExperimentMethod(FrozenSettings):
     @property
     def control(self) -> bool:
         """Whether it is a baseline without demonstrations, for comparison."""
-        return self.kind not in ("prompt", "majority")
+        return self.kind not in ("prompt", "encoder", "majority")
 
     @property
     def labelled(self) -> bool:
@@ -110,7 +127,7 @@ class ExperimentMethod(FrozenSettings):
         """Whether it uses the encoder."""
         return (
             (self.control and self.kind != "instruction")
-            or self.encoder
+            or bool({"encoder", "cosine"} & set(self.experts))
             or (self.kind == "prompt" and self.retrieval.k > 0 and not self._strategy.shared)
         )
 
@@ -128,10 +145,12 @@ def _zero_shot(title: str, name: str) -> ExperimentMethod:
     preset = ZERO_SHOT[name]
     return ExperimentMethod(
         title=title,
+        kind="prompt" if preset.scoring.asks_lm else "encoder",
         retrieval=preset.retrieval,
         labelling=preset.labelling,
         calibration=preset.calibration,
-        encoder=preset.scoring.encoder,
+        experts=preset.scoring.experts,
+        pile=preset.pile,
     )
 
 
@@ -141,6 +160,9 @@ EXPERIMENT_METHODS: Mapping[str, ExperimentMethod] = {
     "random-inputs": _zero_shot("Random inputs", "random-inputs"),
     "naive": _zero_shot("Naive Z-ICL", "naive"),
     "z-icl": _zero_shot("Z-ICL", "z-icl"),
+    # z-icl with the plain cosine to the descriptions as one more term.
+    "z-icl+cosine": _zero_shot("Z-ICL + cosine", "z-icl").model_copy(update={"experts": ("prompt", "cosine")}),
+    "encoder": _zero_shot("Encoder", "encoder"),
     "z-icl+": _zero_shot("Z-ICL+", "z-icl+"),
     "icl-gold": _icl("ICL-gold", "gold", "random"),
     "icl-random": _icl("ICL-random", "random", "random"),

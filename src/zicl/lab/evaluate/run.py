@@ -27,11 +27,13 @@ from zicl.lab.evaluate.store import OVERLAP, ResultsFolder, Row, is_results
 from zicl.prompt.builder import Prompt
 from zicl.prompt.labelers import AssignedLabel, GoldLabels
 from zicl.prompt.labels import Labels
+from zicl.retrieve.embedding import each_text
 from zicl.score.ensemble import Ensemble
 from zicl.score.experts import EncoderExpert
 from zicl.score.factory import build_ensemble
+from zicl.score.fit import learn_pile
 from zicl.score.pipeline import INPUT_ITSELF, identical_label, label_scores
-from zicl.score.results import Prediction, PreparedInput
+from zicl.score.results import Prediction, PreparedInput, log_likelihoods
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,9 @@ class Runner:
             return self._prompt_rows(cell, examples)
         if method.kind == "instruction":
             return self._instruction_rows(cell, examples)
+        if method.kind == "encoder":
+            results = self.ensemble(cell).run([example.text for example in examples])
+            return [_encoder_row(cell, e, result) for e, result in zip(examples, results, strict=True)]
         names = self.context.tasks[cell.task].labels.names
         scored = zip(examples, self._control_scores(cell, examples), strict=True)
         return [_row(cell, example, names[: len(scores)], scores) for example, scores in scored]
@@ -207,6 +212,8 @@ class Runner:
 
     def _build_ensemble(self, cell: PlanCell) -> Ensemble:
         context, method, task = self.context, self.context.methods[cell.method], self.context.tasks[cell.task]
+        if method.kind == "encoder":
+            return self._encoder_ensemble(cell)
         from_train = method.demos == "train" and method.retrieval.k > 0
         seed = 0 if cell.seed is None else cell.seed
         index = context.training_index(cell.task) if from_train else context.corpus(method, seed)
@@ -226,11 +233,26 @@ class Runner:
             offline=context.offline,
             labeler=gold,
             clusters=context.clusters(cell.task, method.retrieval.share, seed),
-            encoder_expert=EncoderExpert(context.embed, context.encoder.identity) if method.encoder else None,
+            encoder_expert=self._encoder_expert(method.experts) if settings.scoring.encoder_expert else None,
         )
         if synonyms:
             self._with_synonyms[cell.task] = ensemble.labels
         return ensemble
+
+    def _encoder_expert(self, experts: Sequence[str]) -> EncoderExpert:
+        context = self.context
+        encoder = context.encoder
+        return EncoderExpert(each_text(context.embed), encoder.identity, encoder.name, plain="cosine" in experts)
+
+    def _encoder_ensemble(self, cell: PlanCell) -> Ensemble:
+        """Return the encoder expert of a cell, with what the task's texts teach without their labels."""
+        method, task = self.context.methods[cell.method], self.context.tasks[cell.task]
+        ensemble = Ensemble(task.labels, encoder_expert=self._encoder_expert(method.experts))
+        if method.pile.method == "none":
+            return ensemble
+        texts = [example.text for example in self.context.examples[cell.task]]
+        learned = learn_pile(ensemble, method.pile, texts, {})
+        return ensemble if learned is None else replace(ensemble, pile=learned.model)
 
     def _settings(self, cell: PlanCell) -> Settings:
         """Return the settings in force for a cell: the method's, overridden by the experiment's."""
@@ -242,7 +264,7 @@ class Runner:
         template = task.template if cell.template == "task" else cell.template
         overrides: dict[str, Any] = {
             "prompt": experiment.prompt.model_copy(update={"template": template}),
-            "scoring": experiment.scoring.model_copy(update={"inference": cell.inference, "encoder": method.encoder}),
+            "scoring": experiment.scoring.model_copy(update={"inference": cell.inference, "experts": method.experts}),
         }
         if cell.method not in EXPERIMENT_METHODS and "labelling" in method.model_fields_set:
             overrides["labelling"] = method.labelling
@@ -273,7 +295,8 @@ class Runner:
         rows = []
         for example, prompt, scores in zip(examples, prompts, self.context.lm.score(prompts), strict=True):
             prepared = PreparedInput(example.text, (), prompt, labels, "direct")
-            rows.append(_prompt_row(cell, example, Prediction(prepared, label_scores(labels, scores, reduce))))
+            result = Prediction(example.text, label_scores(labels, scores, reduce), prepared)
+            rows.append(_prompt_row(cell, example, result))
         return rows
 
     def _control_scores(self, cell: PlanCell, examples: Sequence[Example]) -> Any:
@@ -322,9 +345,10 @@ def _row(cell: PlanCell, example: Example, labels: Sequence[str], scores: Any) -
 
 def _prompt_row(cell: PlanCell, example: Example, result: Prediction, *, named: bool = False) -> Row:
     """Return the row of a prompt; demonstrations are stored as corpus rows, or ``named`` by training example."""
+    assert result.prepared is not None
     demos, prompt = result.prepared.demos, result.prepared.prompt
     return {
-        **_row(cell, example, [score.label for score in result.scores], [s.log_likelihood for s in result.scores]),
+        **_row(cell, example, [score.label for score in result.scores], log_likelihoods(result.scores)),
         "predicted": result.label,
         "tokens": [score.tokens for score in result.scores],
         "demos": [demo.sentence.source if named else str(demo.sentence.row) for demo in demos],
@@ -335,9 +359,16 @@ def _prompt_row(cell: PlanCell, example: Example, result: Prediction, *, named: 
         "kept": prompt.kept,
         "input_cut": prompt.input_cut,
         "identical": next((demo.label for demo in demos if demo.sentence.source == INPUT_ITSELF), None),
-        "prompt_hash": prompt_hash(*(part.prepared.prompt for part in result.parts or (result,))),
+        "prompt_hash": prompt_hash(*(part.prepared.prompt for part in result.parts or (result,) if part.prepared)),
         **_combined_scores(result),
     }
+
+
+def _encoder_row(cell: PlanCell, example: Example, result: Prediction) -> Row:
+    """Return the row of a text that no language model was asked about, with the score of every term."""
+    values = [score.value for score in result.scores]
+    terms = [list(values) for values in result.terms.values()]
+    return {**_row(cell, example, [score.label for score in result.scores], values), "values": values, "terms": terms}
 
 
 def _combined_scores(result: Prediction) -> Row:
@@ -346,7 +377,7 @@ def _combined_scores(result: Prediction) -> Row:
         return {}
     raw: list[list[float]] = []
     for part in result.parts or (result,):
-        raw += [[score.log_likelihood for score in part.scores], *map(list, part.probes)]
+        raw += [list(log_likelihoods(part.scores)), *map(list, part.probes)]
     return {
         "values": [score.value for score in result.scores],
         "terms": [list(values) for values in result.terms.values()] or None,

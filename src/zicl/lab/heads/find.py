@@ -46,7 +46,7 @@ def find_on_task(
     """Score every head on direct prompts for ``count`` training examples of a task; ``context`` has the methods."""
     # Labels of corpus sentences are random, so they need a seed; training examples have gold labels.
     seed = context.experiment.seeds_of("direct")[0] if found_on == "corpus" else None
-    pipeline = Runner(context).ensemble(PlanCell(task, FINDERS[found_on], "task", "direct", seed)).main
+    pipeline = Runner(context).ensemble(PlanCell(task, FINDERS[found_on], "task", "direct", seed)).pipelines[0]
     training = context.training[task]
     if found_on == "training":
         pipeline = balanced_pipeline(pipeline, [example.label for example in training])

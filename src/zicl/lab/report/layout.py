@@ -21,7 +21,7 @@ GROUPS = {True: "Covered by the corpus", False: "Not covered by the corpus", Non
 _AVERAGES = {True: "Avg. covered", False: "Avg. not covered", None: "Avg. unknown"}
 _PAPER_TASKS = ("CR", "Amz", "Amz5", "Yelp", "Yelp5", "Tweet", "MR", "SST2", "SST5")
 _PAPER_METHODS = (
-    "majority", "no-demos", "random-inputs", "naive", "z-icl", "z-icl+",
+    "majority", "no-demos", "random-inputs", "naive", "z-icl", "z-icl+cosine", "encoder", "z-icl+",
     "icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random",
 )  # fmt: skip
 _LATEX = {

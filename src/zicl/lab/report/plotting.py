@@ -58,7 +58,7 @@ def save_figure(figure: Figure, path: Path) -> Path:
 # Append new methods: a method that moved would change its style.
 _METHODS = (
     "z-icl", "no-demos", "naive", "random-inputs", "icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random",
-    "logistic", "instruction", "diverse", "domain-random", "inputs-only", "z-icl+",
+    "logistic", "instruction", "diverse", "domain-random", "inputs-only", "z-icl+cosine", "encoder", "z-icl+",
 )  # fmt: skip
 # The colour-blind safe palette of Okabe and Ito, without yellow, which is too light on paper.
 _COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")

@@ -23,7 +23,9 @@ def load(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     (folder / "raw.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in [*DOCUMENTS, HOSTILE]))
     index = make_index(folder / "raw.zicl", folder / "raw.jsonl")
-    return lambda: ZICLClassifier(index, ["terrible", "great"], lm=tiny_lm(), retrieval=Retrieval(k=8)).fit()
+    return lambda: ZICLClassifier(
+        index, ["terrible", "great"], lm=tiny_lm(), retrieval=Retrieval(k=8), method="z-icl"
+    ).fit()
 
 
 @pytest.fixture(scope="package")

@@ -1,5 +1,13 @@
 // One text, explained.
 
+const EXPERTS = {
+  encoder: "encoder: how close the text is to what a label means",
+  cosine: "cosine: how close the text is to a label's description",
+  pile: "pile: which texts of the pile it is like",
+  channel: "channel: how well the model predicts the text from the label",
+  direct: "direct: how well the model predicts the label from the text",
+};
+
 class Reasons {
   /* The answer to one text, under several methods, each with its demonstrations and its prompt. */
   constructor(place, text, settings) {
@@ -63,7 +71,12 @@ class Reasons {
       h(
         "section",
         { class: "panel block", "aria-labelledby": two },
-        h("header", {}, h("h2", { id: two }, "What the demonstrations change"), this.change),
+        h(
+          "header",
+          {},
+          h("h2", { id: two }, asksModel() ? "What the demonstrations change" : "What the pile changes"),
+          this.change,
+        ),
         this.compare,
       ),
       this.evidence,
@@ -112,7 +125,7 @@ class Reasons {
       label = (words) => h("b", {}, words);
     if (!before || !after) {
       this.change.replaceChildren(
-        h("span", { class: "quiet" }, "The same text under three methods. Choose one to see what it rests on."),
+        h("span", { class: "quiet" }, "The same text under several methods. Choose one to see what it rests on."),
       );
       return;
     }
@@ -188,19 +201,24 @@ class Reasons {
   numbers(result) {
     const scores = result.explanation?.scores ?? {},
       terms = Object.entries(result.explanation?.terms ?? {});
-    const alone = likeliestWins(scores);
+    const alone = likeliestWins(scores),
+      asked = Object.keys(result.log_likelihoods ?? {}).length > 0;
     const cell = (value, digits) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
     return h(
       "details",
       { class: "numbers" },
-      h("summary", {}, "Log-likelihoods"),
+      h("summary", {}, asked ? "Log-likelihoods" : "Scores"),
       h(
         "div",
         { class: "scroll" },
         h(
           "table",
           {},
-          h("caption", {}, "What the model gave the scored part, label by label"),
+          h(
+            "caption",
+            {},
+            asked ? "What the model gave the scored part, label by label" : "What each expert gave, label by label",
+          ),
           h(
             "thead",
             {},
@@ -209,8 +227,7 @@ class Reasons {
               {},
               [
                 "label",
-                "log-likelihood",
-                "tokens",
+                ...(asked ? ["log-likelihood", "tokens"] : []),
                 ...terms.map(([term]) => term),
                 ...(alone ? [] : ["compared"]),
                 "probability",
@@ -227,8 +244,8 @@ class Reasons {
                 "tr",
                 {},
                 h("th", { scope: "row" }, name),
-                h("td", { class: "number" }, cell(result.log_likelihoods?.[name] ?? scores[name]?.log_likelihood, 3)),
-                h("td", { class: "number" }, cell(scores[name]?.tokens, 0)),
+                asked ? h("td", { class: "number" }, cell(result.log_likelihoods[name], 3)) : null,
+                asked ? h("td", { class: "number" }, cell(scores[name]?.tokens, 0)) : null,
                 terms.map(([, values]) => h("td", { class: "number" }, cell(values[name], 3))),
                 alone ? null : h("td", { class: "number" }, cell(scores[name]?.value, 3)),
                 h("td", { class: "number" }, cell(result.probabilities[name], 4)),
@@ -249,7 +266,40 @@ class Reasons {
     }
     const explanation = answer.result?.explanation;
     this.evidence.replaceChildren(
-      ...(explanation ? [this.demonstrations(explanation), this.prompt(explanation, answer.result.label)] : []),
+      ...(explanation ? [this.experts(explanation)] : []),
+      ...(explanation?.prompt
+        ? [this.demonstrations(explanation), this.prompt(explanation, answer.result.label)]
+        : []),
+    );
+  }
+  /* What each expert says by itself, where several were asked or no prompt was. */
+  experts(explanation) {
+    const said = Object.entries(explanation.experts ?? {}),
+      { names } = this.settings,
+      id = newId();
+    if (!said.length) return "";
+    const likeliest = (shares) => names.reduce((best, name) => (shares[name] > shares[best] ? name : best), names[0]);
+    return h(
+      "section",
+      { class: "panel block", "aria-labelledby": id },
+      h(
+        "header",
+        {},
+        h("h2", { id }, "What each expert says"),
+        h("span", { class: "quiet" }, said.map(([name]) => EXPERTS[name] ?? name).join("; ")),
+      ),
+      h(
+        "div",
+        { class: "experts" },
+        said.map(([name, probabilities]) =>
+          h(
+            "div",
+            { class: "expert" },
+            h("h3", {}, name),
+            bars({ label: likeliest(probabilities), probabilities }, names, { thin: true, most: 6 }),
+          ),
+        ),
+      ),
     );
   }
   prompt(explanation, label) {

@@ -1,15 +1,20 @@
 // Settings: method, numbers, and the link that keeps them.
 
 const METHODS = {
+  "z-icl+": ["Z-ICL+", "the encoder and the pile"],
+  encoder: ["Encoder", "what the labels mean"],
   "z-icl": ["Z-ICL", "neighbours, synonyms"],
-  "z-icl+": ["Z-ICL+", "and the encoder's opinion"],
   naive: ["Naive", "nearest, with labels"],
   "random-inputs": ["Random inputs", "any, with labels"],
   "no-demos": ["No demos", "the model alone"],
 };
 const SERVED = "";
-const COMPARED = ["no-demos", "naive", "z-icl"];
-const compared = () => COMPARED.filter((method) => !info.methods || info.methods.includes(method));
+// A server that asks no language model would load one for the others.
+const COMPARED = ["no-demos", "naive", "z-icl"],
+  ENCODED = ["encoder"];
+const asksModel = () => Boolean(info.lm ?? !info.settings);
+const compared = () =>
+  (asksModel() ? COMPARED : ENCODED).filter((method) => !info.methods || info.methods.includes(method));
 const methodName = (method) => METHODS[method]?.[0] ?? (method === SERVED ? "As served" : method);
 const methodWords = (method) => METHODS[method]?.[1] ?? "the settings of the command line";
 const INFERENCES = { channel: "P(text | label)", direct: "P(label | text)", both: "both joined" };
@@ -70,7 +75,8 @@ function readSettings() {
 const bodyFor = (settings, method) => {
   const { k, ...rest } = settings.body;
   // Without demonstrations there is nothing to count.
-  return { ...rest, ...(k === undefined || method === "no-demos" ? {} : { k }), ...(method ? { method } : {}) };
+  const counts = k !== undefined && !["no-demos", "encoder", "z-icl+"].includes(method);
+  return { ...rest, ...(counts ? { k } : {}), ...(method ? { method } : {}) };
 };
 
 function fragment(withTexts = false) {

@@ -89,8 +89,8 @@ async function start() {
     );
     const { corpus, lm, encoder } = info;
     const facts = [
-      corpus ? `${count(corpus.sentences, "sentence", "sentences")} of raw text` : "no corpus",
-      lm.name,
+      corpus ? `${count(corpus.sentences, "sentence", "sentences")} of raw text` : null,
+      lm?.name,
       encoder?.name,
     ];
     $("facts").replaceChildren(...facts.filter(Boolean).map((fact) => h("span", {}, fact)));

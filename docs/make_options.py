@@ -1,4 +1,4 @@
-"""Write the tables and the figure of the stored rows into docs/BEYOND.md: ``python docs/make_beyond.py``."""
+"""Write the tables and the figure of the stored rows into docs/OPTIONS.md: ``python docs/make_options.py``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parent / "BEYOND.md"
+PAGE = Path(__file__).parent / "OPTIONS.md"
 FIGURE = Path(__file__).parent / "share.svg"
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 ROWS = BENCHMARKS / "results"
@@ -15,8 +15,8 @@ ROWS = BENCHMARKS / "results"
 INPUTS_PER_SET = {"z-icl": "1", "share-8": "8", "share-32": "32"}
 # Of every table: the folders of its rows, the baseline, and the tasks if not all.
 TABLES = {
-    "options": (["beyond"], "z-icl", None),
-    "confirmed": (["confirm", "evaluation"], "z-icl+", None),
+    "options": (["options"], "z-icl", None),
+    "confirmed": (["confirm", "evaluation"], "z-icl+cosine", None),
     "topics": (["kinds"], "z-icl", ["AGNews"]),
     "pairs": (["kinds"], "z-icl", ["RTE"]),
     "choice": (["choice"], "z-icl", None),
@@ -30,7 +30,7 @@ def page(text: str) -> str:
 
 
 def _table(name: str) -> str:
-    make_table = runpy.run_path(str(BENCHMARKS / "beyond.py"))["table"]
+    make_table = runpy.run_path(str(BENCHMARKS / "options.py"))["table"]
     folders, baseline, tasks = TABLES[name]
     return str(make_table([ROWS / folder for folder in folders], baseline, tasks))
 
@@ -39,7 +39,7 @@ def draw() -> None:
     """Draw accuracy against forward tokens for each number of inputs that share demonstrations."""
     from zicl.lab.report.plotting import new_figure, plot_style, save_figure
 
-    points: dict[str, Any] = runpy.run_path(str(BENCHMARKS / "beyond.py"))["points"](ROWS / "beyond", INPUTS_PER_SET)
+    points: dict[str, Any] = runpy.run_path(str(BENCHMARKS / "options.py"))["points"](ROWS / "options", INPUTS_PER_SET)
     with plot_style():
         figure = new_figure(4.6, 2.8)
         axes = figure.add_subplot()

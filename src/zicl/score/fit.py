@@ -1,0 +1,260 @@
+"""Learn from a pile of unlabelled texts: sample → vectors → the experts' answers → the model of the pile.
+
+The cheap expert answers for every text. The language model is asked only if the settings say so, about the texts whose
+answer is most open; its answers enter the fit and no prediction.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from zicl._util.files import home, storage_errors
+from zicl._util.progress import ProgressReport, silent
+from zicl._util.random import rng, stable_hash
+from zicl.config import Pile
+from zicl.exceptions import ConfigError, PileWarning
+from zicl.inputs.pair import Text, text_key
+from zicl.score.calibration import Scores, log_softmax
+from zicl.score.ensemble import Ensemble
+from zicl.score.experts import Vectors
+from zicl.score.pile import MIN_TEXTS, Ints, PileModel, fit_pile
+
+# Texts are encoded, and the language model is asked, in groups of these sizes: progress is shown after each.
+_ENCODED, _ASKED = 256, 16
+# From this share of a pile on, one label attracts everything.
+_ALL = 0.98
+# Letters of other alphabets among all letters, from which on an English encoder is likely to know nothing.
+_FOREIGN = 0.3
+
+
+@dataclass(frozen=True)
+class Question:
+    """The language model that may be asked about texts of a pile, and a key for what its answers depend on."""
+
+    ensemble: Ensemble
+    key: str
+
+
+@dataclass(frozen=True)
+class LearnedPile:
+    """The model of a pile, and how many of its texts the language model was asked about."""
+
+    model: PileModel
+    asked: int
+
+
+def learn_pile(
+    ensemble: Ensemble,
+    settings: Pile,
+    texts: Iterable[Text],
+    gold: Mapping[Text, str],
+    *,
+    seed: int = 0,
+    question: Question | None = None,
+    budget: float | None = None,
+    report: ProgressReport = silent,
+) -> LearnedPile | None:
+    """Return what the pile teaches, or None with a warning if it is too small.
+
+    Parameters
+    ----------
+    ensemble
+        Has the encoder expert.
+    settings
+        How many texts to learn from, the labels' shares if they are known, and how often to ask the language model.
+    texts
+        The pile; equal texts count once.
+    gold
+        The labels of some of the texts.
+    seed
+        Draws the sample of a large pile.
+    question
+        The language model to ask.
+    budget
+        Ask it for about this many seconds, instead of about a number of texts.
+    report
+        Called with the progress of each stage.
+
+    """
+    expert, labels = ensemble.encoder_expert, ensemble.labels
+    if expert is None:
+        raise ConfigError("a pile is learned from through an encoder, and no expert has one", hint="experts: encoder")
+    chosen = sample_pile(texts, gold, settings.texts, seed)
+    if len(chosen) < MIN_TEXTS:
+        warnings.warn(
+            f"{len(chosen)} different text{'s' if len(chosen) != 1 else ''} are too few to learn from, {MIN_TEXTS} are "
+            f"needed: each text is labelled by itself{', and the gold labels are not used' if gold else ''}",
+            PileWarning,
+            stacklevel=2,
+        )
+        return None
+    vectors = _embed(ensemble, chosen, report)
+    _check_letters(ensemble, chosen)
+    answers = log_softmax(expert.scores(vectors, labels))
+    known = np.array([labels.names.index(gold[text]) if text in gold else -1 for text in chosen])
+    shares = None if settings.shares is None else np.array([settings.shares[name] for name in labels.names])
+    report("learning from the texts", 0, None)
+    model, asked = fit_pile(vectors, answers, gold=known, shares=shares), 0
+    if question is not None:
+        order = most_open(model, answers, vectors, chosen, known)
+        asked = _count_questions(question, [chosen[n] for n in order], settings.lm_rows, budget, report)
+        if asked:
+            rows = order[:asked]
+            answers[rows] += _answers(question, [chosen[n] for n in rows], report)
+            model = fit_pile(vectors, answers, gold=known, shares=shares)
+    _check_labels(model, answers, vectors, labels.names)
+    return LearnedPile(model, asked)
+
+
+def sample_pile(texts: Iterable[Text], gold: Mapping[Text, str], count: int, seed: int) -> list[Text]:
+    """Return at most ``count`` different texts, those with a gold label first; the order of the pile plays no role.
+
+    >>> sample_pile(["b", "a", "b", "c"], {"c": "x"}, 2, seed=0)[0]
+    'c'
+    """
+    known = sorted(gold, key=text_key)
+    others = sorted({text.strip() for text in texts} - set(known), key=text_key)
+    if (room := max(count - len(known), 0)) < len(others):
+        drawn = sorted(rng(seed, "texts to learn from").choice(len(others), room, replace=False))
+        others = [others[int(n)] for n in drawn]
+    return known + others
+
+
+def most_open(model: PileModel, answers: Scores, vectors: Vectors, texts: Sequence[Text], gold: Ints) -> Ints:
+    """Return the texts in the order in which asking about them promises most: open answers that speak for many.
+
+    Decided on rounded numbers, with ties broken by a hash of the text: the last digits of a machine do not matter.
+    """
+    probabilities = np.sort(np.exp(log_softmax(model.join(answers, vectors))), axis=1)
+    openness = 1 - (probabilities[:, -1] - probabilities[:, -2])
+    # The mean cosine to all texts of the pile.
+    typical = vectors @ vectors.mean(axis=0)
+    promise = np.where(gold >= 0, -1.0, np.round(openness * typical, 3))
+    ties = [stable_hash(text_key(text)) for text in texts]
+    return np.array(sorted(range(len(texts)), key=lambda n: (-promise[n], ties[n])))
+
+
+def _embed(ensemble: Ensemble, texts: Sequence[Text], report: ProgressReport) -> Vectors:
+    assert ensemble.encoder_expert is not None
+    parts = []
+    for start in range(0, len(texts), _ENCODED):
+        report("encoding the texts", start, len(texts))
+        parts.append(ensemble.encoder_expert.embed(texts[start : start + _ENCODED]))
+    report("encoding the texts", len(texts), len(texts))
+    return np.concatenate(parts)
+
+
+# -- asking the language model: every answer is stored as it comes ---------------------------------------
+
+
+def _store(question: Question) -> Path:
+    return home() / "answers" / f"{question.key}.jsonl"
+
+
+def _read(question: Question) -> tuple[dict[str, list[float]], dict[str, int]]:
+    """Return the stored answers by text, and the numbers of texts that earlier budgets became."""
+    answers, budgets = dict[str, list[float]](), dict[str, int]()
+    if _store(question).is_file():
+        for line in _store(question).read_text(encoding="utf-8").splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                # A line that was being written when the process was killed.
+                continue
+            if "budget" in entry:
+                budgets[entry["budget"]] = entry["texts"]
+            else:
+                answers[entry["text"]] = entry["scores"]
+    return answers, budgets
+
+
+def _append(question: Question, entries: Iterable[Mapping[str, object]]) -> None:
+    path = _store(question)
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with storage_errors(path), path.open("a", encoding="utf-8") as stream:
+        # The line break comes first: after a line that a kill cut short, the next one is still readable.
+        stream.write("".join("\n" + json.dumps(entry) for entry in entries))
+
+
+def _text_hash(text: Text) -> str:
+    return f"{stable_hash(text_key(text)):032x}"
+
+
+def _count_questions(
+    question: Question, order: Sequence[Text], count: int, budget: float | None, report: ProgressReport
+) -> int:
+    """Return how many of the texts to ask about; a budget in seconds becomes a number of texts once, by a probe."""
+    if budget is None:
+        return min(count, len(order))
+    pile = stable_hash(*map(text_key, order))
+    name = f"{budget:g} s {pile:032x}"
+    stored = _read(question)[1]
+    if name not in stored:
+        started = time.monotonic()
+        probe = list(order[:_ASKED])
+        question.ensemble.run(probe)
+        rate = len(probe) / (time.monotonic() - started)
+        _append(question, [{"budget": name, "texts": int(min(len(order), budget * rate))}])
+        stored = _read(question)[1]
+    report("asking the language model", 0, stored[name])
+    return stored[name]
+
+
+def _answers(question: Question, texts: Sequence[Text], report: ProgressReport) -> Scores:
+    """Return the language model's log-probabilities for texts; what is stored is not asked again."""
+    stored = _read(question)[0]
+    missing = [text for text in texts if _text_hash(text) not in stored]
+    done, started = len(texts) - len(missing), time.monotonic()
+    for start in range(0, len(missing), _ASKED):
+        group = missing[start : start + _ASKED]
+        new = {}
+        for text, prediction in zip(group, question.ensemble.run(group), strict=True):
+            new[_text_hash(text)] = [score.value for score in prediction.scores]
+        _append(question, ({"text": key, "scores": scores} for key, scores in new.items()))
+        stored |= new
+        asked = start + len(group)
+        rate = asked / max(time.monotonic() - started, 1e-9)
+        left = (len(missing) - asked) / rate
+        report("asking the language model", done + asked, len(texts), f"{rate:.1f} texts a second, {left:.0f} s left")
+    rows = np.array([stored[_text_hash(text)] for text in texts])
+    return log_softmax(rows)
+
+
+# -- signs that something is wrong -------------------------------------------------------------------------
+
+
+def _check_letters(ensemble: Ensemble, texts: Sequence[Text]) -> None:
+    """Warn if texts or labels are written in letters that an English encoder does not know."""
+    words = "".join(f"{label.words}{label.description}" for label in ensemble.labels)
+    for what, sample in (("labels", words), ("texts", "".join(map(str, texts[:200])))):
+        letters = [letter for letter in sample if letter.isalpha()]
+        foreign = sum(not letter.isascii() for letter in letters)
+        if letters and foreign / len(letters) > _FOREIGN:
+            warnings.warn(
+                f"the {what} are not in Latin letters, and the default encoder knows English: the answers may mean "
+                "nothing. Use an encoder for this language (encoder=…, --encoder), and describe the labels in it",
+                PileWarning,
+                stacklevel=3,
+            )
+
+
+def _check_labels(model: PileModel, answers: Scores, vectors: Vectors, names: Sequence[str]) -> None:
+    """Warn if one label attracts everything, or if the pile says too little."""
+    predicted = model.join(answers, vectors).argmax(axis=1)
+    counts = np.bincount(predicted, minlength=len(names)) / len(predicted)
+    top = int(counts.argmax())
+    if counts[top] >= _ALL:
+        warnings.warn(
+            f"{names[top]!r} gets {counts[top]:.0%} of the texts. If that is not so, describe the labels (description "
+            "in labels.toml), give the shares you know (--shares), or check some rows by hand (zicl check, --gold)",
+            PileWarning,
+            stacklevel=3,
+        )
