@@ -256,10 +256,18 @@ def choose(data: Path) -> None:
 # -- tables --------------------------------------------------------------------------------------------------
 
 
-def tables(folder: Path) -> str:
-    """Return all tables, in Markdown."""
+def tables(folder: Path = RESULTS) -> dict[str, str]:
+    """Return all tables by name, in Markdown."""
     stored = {name: json.loads((folder / f"{name}.json").read_text()) for name in TASKS}
-    return "\n\n".join([_main(stored), _differences(stored), _skewed(stored), _lm(folder, stored), _gold(folder)])
+    return {
+        "main": _main(stored),
+        "differences": _differences(stored),
+        "paper": _paper(stored),
+        "shares": _skewed(stored),
+        "lm": _lm(folder, stored),
+        "gold": _gold(folder),
+        "peers": _peers(folder.parent / "peers.jsonl"),
+    }
 
 
 def _right(stored: dict[str, Any], task: str, method: str) -> np.ndarray:
@@ -308,6 +316,34 @@ def _differences(stored: dict[str, Any]) -> str:
             pairs = [_right(stored, t, "z-icl+").astype(float) - _right(stored, t, method) for t in tasks]
             cells.append(_shown(interval(pairs)))
         lines.append(f"| {TITLES[method]} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _paper(stored: dict[str, Any]) -> str:
+    """Compare with the paper's methods on the examples of the stored evaluation, the mean over its seeds."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(RESULTS.parent / "evaluation" / "rows.parquet").to_pylist()
+    groups = {"confirmed on": CONFIRMED, "nine tasks": NINE}
+    lines = [
+        "| 100 examples a task | nine tasks | z-icl+ minus it, confirmed on | nine tasks |",
+        "|---|---:|---:|---:|",
+    ]
+    places = {task: {key: n for n, key in enumerate(stored[task]["ids"])} for task in NINE}
+    ours = []
+    for method, title in (("no-demos", "no demonstrations"), ("z-icl", "z-icl"), ("icl-gold", "ICL-gold")):
+        right: dict[str, dict[int, list[float]]] = {task: {} for task in NINE}
+        for row in table:
+            if row["method"] == method and row["inference"] == "channel" and row["task"] in right:
+                place = places[row["task"]][row["example"]]
+                right[row["task"]].setdefault(place, []).append(float(row["predicted"] == row["gold"]))
+        theirs = {task: np.array([np.mean(values) for values in rows.values()]) for task, rows in right.items()}
+        plus_right = {task: _right(stored, task, "z-icl+")[list(rows)] for task, rows in right.items()}
+        cells = [_shown(interval([plus_right[t] - theirs[t] for t in tasks])) for tasks in groups.values()]
+        mean = 100 * float(np.mean([each.mean() for each in theirs.values()]))
+        lines.append(f"| {title} | {mean:.1f} | " + " | ".join(cells) + " |")
+        ours = [each.mean() for each in plus_right.values()]
+    lines.append(f"| {TITLES['z-icl+']} | {100 * float(np.mean(ours)):.1f} | – | – |")
     return "\n".join(lines)
 
 
@@ -370,6 +406,30 @@ def _gold(folder: Path) -> str:
     return "\n".join(lines)
 
 
+def _peers(path: Path) -> str:
+    """Return what other tools reach on the same rows, and how fast."""
+    titles = {
+        "zicl": "**zicl**, `z-icl+`",
+        "cosine": "sentence-transformers, cosine",
+        "bertopic": "BERTopic, zero-shot topics",
+        "setfit": "SetFit, zero-shot",
+        "skorch": "skorch, ZeroShotClassifier",
+    }
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = ["| | " + " | ".join(TASKS) + " | nine | texts a second |", "|---|" + "---:|" * (len(TASKS) + 2)]
+    for peer, title in titles.items():
+        found = {row["task"]: row for row in rows if row["peer"] == peer}
+        if not found:
+            continue
+        cells = [f"{100 * found[task]['accuracy']:.1f}" if task in found else "" for task in TASKS]
+        nine = [100 * found[task]["accuracy"] for task in NINE if task in found]
+        seconds = sum(row["seconds"]["fit"] + row["seconds"]["predict"] for row in found.values())
+        rate = sum(row["rows"] for row in found.values()) / seconds
+        mean = f"{np.mean(nine):.1f}" if len(nine) == len(NINE) else ""
+        lines.append(f"| {title} | " + " | ".join(cells) + f" | {mean} | {rate:.0f} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "tables", "choose"))
@@ -379,7 +439,7 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.what == "tables":
-        print(tables(arguments.out))
+        print("\n\n".join(tables(arguments.out).values()))
     elif arguments.data is None:
         parser.error("--data is needed")
     elif arguments.what == "run":

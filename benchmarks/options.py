@@ -2,7 +2,7 @@
 
     python benchmarks/options.py RESULTS --count benchmarks/options.toml --data DATA    # tokens.json beside the rows
     python benchmarks/options.py RESULTS [RESULTS …]                                   # the table, in Markdown
-    python benchmarks/options.py RESULTS [RESULTS …] --base z-icl+cosine --tasks Yelp,Yelp5   # to another row, on some tasks
+    python benchmarks/options.py RESULTS [RESULTS …] --base z-icl+cosine --tasks Yelp,Yelp5   # to another row
 
 Counting writes the prompts and runs none. Batch calibration, and joining direct, channel and the encoder's opinion,
 re-read the stored scores. All differences are paired over the same examples, averaged over tasks, with a bootstrap
@@ -206,7 +206,7 @@ def subsets(method: str, cells: dict[str, Any], more: str, counted: dict[str, fl
 
 
 def joined_with_controls(found: Any, cells: dict[str, Any], tokens: dict[str, float]) -> Iterator[Variant]:
-    """z-icl's stored scores with a control's cosines: what z-icl+cosine gives for labels with and without descriptions."""
+    """z-icl's stored scores with a control's cosines: what z-icl+cosine gives."""
     from zicl.score.calibration import join_terms
     from zicl.score.experts import SCALE
 

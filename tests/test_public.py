@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 def test_public_names():
     assert sorted(zicl.__all__) == [
         "Calibration", "CandidateFilter", "Corpus", "DistilledClassifier", "Explanation", "Index", "Label", "Labelling",
-        "Labels", "LanguageModel", "Pair", "Prediction", "PromptSettings", "Query", "RemoteSettings", "Retrieval",
-        "Retrieved", "Retriever", "Scoring", "ZICLClassifier", "ZICLError", "__version__", "build_corpus",
+        "Labels", "LanguageModel", "Pair", "Pile", "Prediction", "PromptSettings", "Query", "RemoteSettings",
+        "Retrieval", "Retrieved", "Retriever", "Scoring", "ZICLClassifier", "ZICLError", "__version__", "build_corpus",
         "build_index", "distill", "find_sources", "load", "load_encoder", "load_lm", "suggest",
     ]  # fmt: skip
     for name in zicl.__all__:

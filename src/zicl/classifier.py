@@ -37,8 +37,7 @@ from zicl.exceptions import ConfigError, EncoderMismatchError, LabelError, Model
 from zicl.explanation import Explanation
 from zicl.inputs.pair import Text
 from zicl.inputs.texts import check_texts
-from zicl.lm.base import LanguageModel
-from zicl.lm.load import DEFAULT_LM
+from zicl.lm.base import DEFAULT_LM, LanguageModel
 from zicl.lm.model_cache import cached_embedder, cached_encoder, cached_index, cached_lm
 from zicl.persistence import (
     ClassifierState,

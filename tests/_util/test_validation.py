@@ -48,7 +48,7 @@ def test_a_key_is_compared_with_the_known_ones():
     ("model", "given", "message"),
     [
         (Scoring, {"batch_size": 0}, "batch_size: it is too small, expected at least 1 (given: 0)"),
-        (Scoring, {"encoder": "perhaps"}, "encoder: it is not true or false (given: 'perhaps')"),
+        (Retrieval, {"exclude_self": "perhaps"}, "exclude_self: it is not true or false (given: 'perhaps')"),
         (Retrieval, {"k": 1.5}, "k: it is not a whole number (given: 1.5)"),
         (Retrieval, {"pool": "some"}, "pool: it is not a whole number or a number (given: 'some')"),
         (PromptSettings, {"template": 5}, "template: it is not a string or a list (given: 5)"),

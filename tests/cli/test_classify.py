@@ -258,7 +258,20 @@ def test_wrong_options_name_their_row(run, options, tmp_path, content, message):
 
 
 def test_labels_in_brackets_are_shown_as_they_are(run, corpus, lm_folder):
-    given = ["--corpus", corpus, "--method", "z-icl", "--lm", lm_folder, "--k", 3, "--offline", "--synonyms", "[/x]=good", "--synonyms"]
+    given = [
+        "--corpus",
+        corpus,
+        "--method",
+        "z-icl",
+        "--lm",
+        lm_folder,
+        "--k",
+        3,
+        "--offline",
+        "--synonyms",
+        "[/x]=good",
+        "--synonyms",
+    ]
     code, out, err = run("classify", "The soup was cold.", "--labels", "[pos],[/x]", *given, "[pos]=bad")
     assert code == 0, err
     assert "[pos]" in out

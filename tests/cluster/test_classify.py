@@ -24,7 +24,21 @@ def texts(tmp_path_factory):
 def test_labels_are_the_same(raw, texts, cluster, tmp_path):
     corpus, log = tmp_path / "raw.zicl", tmp_path / "log"
     zicl("corpus", "build", raw, "-o", corpus, "--max-paragraphs", 100, "--offline", log=log)
-    command = ("classify", "-f", texts, "-c", corpus, "-l", "terrible,great", "--method", "z-icl", "--k", 4, "--calibrate", "batch")
+    command = (
+        "classify",
+        "-f",
+        texts,
+        "-c",
+        corpus,
+        "-l",
+        "terrible,great",
+        "--method",
+        "z-icl",
+        "--k",
+        4,
+        "--calibrate",
+        "batch",
+    )
     zicl(*command, "--offline", "-o", tmp_path / "local.csv", log=log)
     on = f"{cluster.address},workers=2,threads=1"
     zicl(*command, "--on", on, "--offline", "-o", tmp_path / "cluster.csv", log=log)

@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from tests.conftest import DOCUMENTS, BagEncoder
 from zicl.retrieve.clusters import Clusters, fit_clusters
-from zicl.retrieve.encoder import text_embedder
 
 SENTENCES = sorted({sentence for document in DOCUMENTS for sentence in document.split(". ")})
-embed = text_embedder(BagEncoder())
+
+
+def embed(text):
+    return BagEncoder().encode([str(text)])[0]
 
 
 @settings(max_examples=10)

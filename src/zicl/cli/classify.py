@@ -177,6 +177,11 @@ def classify(
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None:
         check_cost(options)
+        if options.saved is None and not options.resolved().scoring.asks_lm:
+            raise UsageError(
+                f"--on spreads the language model's work, and {options.method or options.default_method} asks none",
+                hint="leave it out, or ask a language model: --method z-icl",
+            )
     columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
     rows = _read_rows(texts, file, text_column, columns)
     print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")

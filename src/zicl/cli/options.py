@@ -278,7 +278,7 @@ class ClassifierOptions(RemoteOptions):
 
     def _new(self) -> ZICLClassifier:
         from zicl.classifier import ZICLClassifier
-        from zicl.lm.load import DEFAULT_LM
+        from zicl.lm.base import DEFAULT_LM
         from zicl.retrieve.encoder import DEFAULT_ENCODER
 
         if self.labels is None:

@@ -9,6 +9,8 @@ from zicl._util.progress import Progress
 from zicl.prompt.builder import BranchScores, Prompt
 from zicl.prompt.tokens import Tokenizer
 
+DEFAULT_LM = "smollm2-135m"
+
 
 class LanguageModel(Protocol):
     """A model that scores prompts.

@@ -12,7 +12,7 @@ from zicl._util.catalog import catalog, find_asset
 from zicl._util.process import quiet
 from zicl._util.progress import ProgressReport, silent
 from zicl.exceptions import ModelError, ModelNotFoundError, OfflineError, first_line
-from zicl.lm.base import LanguageModel
+from zicl.lm.base import DEFAULT_LM, LanguageModel
 from zicl.lm.batching import is_out_of_memory, too_large_error
 from zicl.lm.devices import Placement, pick_device
 from zicl.lm.gguf import converted_folder, read_note
@@ -20,8 +20,6 @@ from zicl.lm.hf import HFLanguageModel
 from zicl.lm.remote.settings import RemoteSettings, is_remote
 from zicl.lm.tokenizer import PlainTokenizer
 from zicl.lm.weights import check_all_weights, hash_weights, use_huge_pages
-
-DEFAULT_LM = "smollm2-135m"
 
 
 def load_lm(

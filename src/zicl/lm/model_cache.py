@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from zicl.lm.base import LanguageModel
-from zicl.lm.load import load_lm
 from zicl.retrieve.embedding import BatchEmbedder
 from zicl.retrieve.encoder import Encoder, load_encoder
 from zicl.retrieve.index import Index
@@ -55,6 +54,9 @@ def cached_lm(spec: str, device: str, dtype: str, batch_size: int, offline: bool
 def _load_lm(
     spec: str, stamp: tuple[Any, ...], device: str, dtype: str, batch_size: int, offline: bool
 ) -> LanguageModel:
+    # It imports torch, which methods without a language model do not need.
+    from zicl.lm.load import load_lm
+
     return load_lm(spec, device=device, dtype=dtype, batch_size=batch_size, offline=offline)
 
 

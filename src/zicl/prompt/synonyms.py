@@ -63,6 +63,18 @@ def needs_search(labels: Labels) -> bool:
     return not all(label.synonyms for label in labels) and paper_table(labels.words) is None
 
 
+def with_paper_synonyms(labels: Labels) -> Labels:
+    """Return the labels with the paper's synonyms where none were given and it has them; nothing is searched.
+
+    >>> with_paper_synonyms(Labels.of(["terrible", "great"]))["great"].synonyms
+    ('good',)
+    """
+    table = None if labels.counted else paper_table(labels.words)
+    if table is None:
+        return labels
+    return labels.with_synonyms({label.name: label.synonyms or table[label.words] for label in labels})
+
+
 def complete_synonyms(
     labels: Labels, *, encoder: Callable[[], Encoder], lm: PromptScorer, offline: bool = False
 ) -> Labels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from zicl._util.catalog import find_asset
 from zicl._util.process import quiet
 from zicl.exceptions import ModelNotFoundError, OfflineError, first_line
-from zicl.inputs.pair import Text
 from zicl.retrieve.onnx import OnnxEncoder, is_onnx_encoder
 
 Vectors = NDArray[np.float32]
@@ -34,10 +33,7 @@ class Encoder(Protocol):
         """Return one unit vector per text, in float32."""
         ...
 
-
-def text_embedder(encoder: Encoder) -> Callable[[Text], NDArray[np.float32]]:
-    """Return a function that embeds one text alone: a batch would change the last digits of its vector."""
-    return lambda text: encoder.encode([str(text)])[0]
+    def __hash__(self) -> int: ...
 
 
 class SentenceEncoder:

@@ -137,10 +137,11 @@ class Ensemble:
         if len(options) != count:
             raise UsageError(f"{count} texts were given, and options for {len(options)}", hint="give each text its own")
         choices = [self.labels.among(each, f"row {number}") for number, each in enumerate(options)]
-        if self.priors and any(labels.names != self.labels.names for labels in choices):
+        if (self.priors or self.pile) and any(labels.names != self.labels.names for labels in choices):
+            fitted = "the pile was learned" if self.pile else "priors were fitted"
             raise ConfigError(
-                "priors were fitted for all labels, and some texts have only some of them",
-                hint="use another calibration, or none",
+                f"{fitted} for all labels, and some texts have only some of them",
+                hint="use --method encoder or z-icl, without batch calibration",
             )
         return choices
 

@@ -10,7 +10,7 @@ from zicl.lm.base import LanguageModel
 from zicl.prompt import labelers
 from zicl.prompt.builder import Inference, PromptBuilder, TokenLimits
 from zicl.prompt.labels import Labels
-from zicl.prompt.synonyms import complete_synonyms, paper_table, random_unigrams
+from zicl.prompt.synonyms import complete_synonyms, paper_table, random_unigrams, with_paper_synonyms
 from zicl.prompt.template import Template, get_template
 from zicl.retrieve.clusters import Clusters
 from zicl.retrieve.index import Searchable
@@ -41,6 +41,8 @@ def build_ensemble(
             raise ConfigError("the settings ask a language model, and there is none", hint="name one: lm=…")
         pipelines = _prompt_pipelines(labels, lm, index, settings, seed, labeler, clusters, offline=offline)
         labels = pipelines[0].labels if "prompt" in settings.scoring.experts else labels
+    if settings.scoring.encoder_expert == "encoder":
+        labels = with_paper_synonyms(labels)
     return Ensemble(labels, pipelines, encoder_expert if settings.scoring.encoder_expert else None)
 
 

@@ -94,7 +94,7 @@ def test_what_the_encoder_compares_with_can_be_sent(client, served_index, lm):
     described = [("terrible", "Nobody should go there."), ("great", "Everybody should go there.")]
     words = [{"name": name, "description": said} for name, said in described]
     answer = client.post("/v1/classify", json={"text": TEXTS[0], "method": "z-icl+", "labels": words}).json()
-    assert answer["settings"]["encoder"]
+    assert answer["settings"]["experts"] == ["encoder"]
     assert [(each["name"], each["description"]) for each in answer["settings"]["labels"]] == described
     labels = Labels(tuple(Label(name, synonyms=PAPER[name], description=said) for name, said in described))
     own = ZICLClassifier(served_index, labels, lm, method="z-icl+", retrieval=Retrieval(k=3)).fit()

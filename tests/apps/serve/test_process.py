@@ -42,7 +42,19 @@ main()
 @pytest.fixture
 def server(corpus, lm_folder, tmp_path):
     """The process and its address; it is ready."""
-    options = ["--labels", "terrible,great", "--lm", lm_folder, "--k", "3", "--offline", "--port", "0"]
+    options = [
+        "--labels",
+        "terrible,great",
+        "--method",
+        "z-icl",
+        "--lm",
+        lm_folder,
+        "--k",
+        "3",
+        "--offline",
+        "--port",
+        "0",
+    ]
     with (tmp_path / "said").open("w") as said:
         process = subprocess.Popen(
             [sys.executable, "-c", SLOW, "serve", corpus, *options],

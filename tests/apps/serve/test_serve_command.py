@@ -93,7 +93,8 @@ def test_labels_that_may_have_no_synonym_are_tried_before_it_listens(run, corpus
         raise SynonymError("no synonym good enough was found for: cooking")
 
     monkeypatch.setattr("zicl.cli.serve._classifier", none_found)
-    code, _, err = run("serve", corpus, *options, "--port", "0", "--no-open")
+    method = [] if "--method" in options else ["--method", "z-icl"]
+    code, _, err = run("serve", corpus, *options, *method, "--port", "0", "--no-open")
     assert code == 2
     assert "no synonym good enough" in err
     assert ("serving http://127.0.0.1:" in err) == listens

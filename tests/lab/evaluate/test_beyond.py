@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.lab.evaluate.conftest import examples, make_experiment
-from zicl.exceptions import ConfigError, TextError
+from zicl.exceptions import ConfigError, PileWarning, TextError
 from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.estimate import TokenCounter
 from zicl.lab.evaluate.experiment import Experiment
@@ -60,18 +60,32 @@ def test_every_raw_score_is_stored(beyond, tmp_path):
     assert all(check.agrees for check in verify(beyond, ResultsFolder.open(tmp_path / "r"), sample=30))
 
 
-def test_the_preset_is_z_icl_and_the_encoders_opinion(tasks, lm, index, tmp_path):
-    changes = {"methods": ["z-icl", "z-icl+"], "seeds": [100], "inferences": ["channel"]}
+def test_z_icl_with_the_cosine_as_one_more_term(tasks, lm, index, tmp_path):
+    changes = {"methods": ["z-icl", "z-icl+cosine"], "seeds": [100], "inferences": ["channel"]}
     evaluate(ExperimentContext(make_experiment(tasks, **changes), lm=lm, index=index), tmp_path / "r")
     rows = ResultsFolder.open(tmp_path / "r").table().to_pylist()
     plain = {row["example"]: row for row in rows if row["method"] == "z-icl"}
-    plus = [row for row in rows if row["method"] == "z-icl+"]
+    plus = [row for row in rows if row["method"] == "z-icl+cosine"]
     assert len(plain) == len(plus) > 0
     for row in plus:
         own = plain[row["example"]]
         assert row["log_likelihoods"] == pytest.approx(own["log_likelihoods"], abs=1e-4)
         assert (row["demos"], row["prompt_hash"]) == (own["demos"], own["prompt_hash"])
         assert len(row["terms"]) == 2
+
+
+def test_methods_without_a_language_model_load_none(tasks, index, tmp_path, monkeypatch):
+    monkeypatch.setattr("zicl.lm.load.load_lm", lambda *_, **__: pytest.fail("a model was loaded"))
+    context = ExperimentContext(make_experiment(tasks, methods=["encoder", "z-icl+"]), index=index)
+    with pytest.warns(PileWarning, match="too few to learn from"):
+        evaluate(context, tmp_path / "r")
+    rows = ResultsFolder.open(tmp_path / "r").table().to_pylist()
+    alone = {row["example"]: row for row in rows if row["method"] == "encoder"}
+    assert len(rows) == 2 * len(alone) > 0
+    for row in rows:
+        # A pile that is too small leaves the encoder's answer.
+        assert row["values"] == pytest.approx(alone[row["example"]]["values"])
+        assert len(row["terms"]) == 1
 
 
 def test_a_second_run_computes_nothing_and_other_examples_make_other_clusters(beyond, tasks, lm, index, tmp_path):

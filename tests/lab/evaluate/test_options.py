@@ -234,7 +234,7 @@ def test_which_methods_draw_anything():
     assert ExperimentMethod(**NEAREST, **fixed, corpus_share=0.5).seeded
     assert ExperimentMethod(retrieval={"method": "diverse"}, **fixed).seeded
     assert [name for name, method in EXPERIMENT_METHODS.items() if method.seeded] == [
-        "random-inputs", "naive", "z-icl", "z-icl+", "icl-gold", "icl-random", "nearest-icl-random", "logistic",
+        "random-inputs", "naive", "z-icl", "z-icl+cosine", "icl-gold", "icl-random", "nearest-icl-random", "logistic",
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from zicl.retrieve.index import Index
 from zicl.retrieve.search import RemoteSearch
 
 _LIBRARIES = (
-    *("torch", "transformers", "tokenizers", "sentence-transformers"),
+    *("torch", "transformers", "tokenizers", "sentence-transformers", "onnxruntime"),
     *("faiss-cpu", "numpy", "pyarrow", "sentencex", "nltk"),
 )
 

@@ -28,7 +28,7 @@ from zicl.score.factory import make_retriever
 
 # An index caches its queries; a server that runs for months has to clear them.
 _CACHED_TEXTS = 256
-_PACKAGES = ("torch", "transformers", "sentence-transformers", "faiss-cpu", "numpy")
+_PACKAGES = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu", "numpy")
 
 
 class Engine:

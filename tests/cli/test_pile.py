@@ -1,0 +1,145 @@
+"""zicl classify without a corpus: the file is the pile."""
+
+import csv
+import json
+
+import pytest
+
+from zicl.cli.classify import parse_duration
+from zicl.exceptions import UsageError
+
+SOUP = [f"The soup was cold and thin, number {n}, and the waiter smiled." for n in range(15)]
+TRAIN = [f"We took the slow train north, number {n}, past every village." for n in range(15)]
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv("ZICL_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def tickets(tmp_path):
+    path = tmp_path / "tickets.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["id", "text"])
+        writer.writerows(enumerate(SOUP + TRAIN))
+    return path
+
+
+@pytest.fixture
+def command(tickets, encoder_folder):
+    return ["classify", "--file", tickets, "--labels", "soup,train", "--encoder", encoder_folder, "--offline"]
+
+
+def rows(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_file_and_labels_are_enough(run, command, tmp_path):
+    code, out, err = run(*command, "-o", tmp_path / "out.csv", "--save", tmp_path / "c.zicl-clf")
+    assert (code, out) == (0, "")
+    assert "learned from 30 different texts" in err
+    assert "asked about each text: encoder (one encoding by" in err
+    found = rows(tmp_path / "out.csv")
+    assert len(found) == 30
+    assert all(float(row["p:soup"]) + float(row["p:train"]) == pytest.approx(1, abs=1e-5) for row in found)
+    assert {"term:encoder:soup", "term:pile:train", "value:soup"} <= set(found[0])
+    assert not {"demonstrations", "log_likelihood:soup"} & set(found[0])
+    before = (tmp_path / "out.csv").read_bytes()
+    code, _, err = run(*command, "-o", tmp_path / "out.csv")
+    assert code == 0
+    assert "30 rows are in" in err
+    assert (tmp_path / "out.csv").read_bytes() == before
+    # A row of the file and the saved classifier say the same.
+    code, out, _ = run("classify", "--with", tmp_path / "c.zicl-clf", "--json", "--offline", SOUP[0])
+    assert json.loads(out)["p:soup"] == pytest.approx(float(found[0]["p:soup"]), abs=1e-5)
+    code, out, _ = run("explain", "--with", tmp_path / "c.zicl-clf", "--offline", SOUP[0])
+    assert code == 0
+    assert "pile" in out
+
+
+def test_a_changed_file_is_not_mixed_with_an_old_output(run, command, tickets, tmp_path):
+    assert run(*command, "-o", tmp_path / "out.csv")[0] == 0
+    tickets.write_text(tickets.read_text() + "99,The bread here is worth the walk.\n")
+    code, _, err = run(*command, "-o", tmp_path / "out.csv")
+    assert code == 2
+    assert "out.csv" in err
+
+
+def test_few_rows_are_labelled_with_a_warning(run, encoder_folder, tmp_path):
+    (tmp_path / "few.csv").write_text("text\nThe soup was cold.\nThe train was late.\n")
+    command = ["classify", "--file", tmp_path / "few.csv", "--labels", "soup,train", "--encoder", encoder_folder]
+    code, out, err = run(*command, "--offline", "--json")
+    assert code == 0
+    assert len(out.splitlines()) == 2
+    assert "warning: 2 different texts are too few to learn from" in err
+
+
+def test_gold_rows_are_learned_from(run, command, tmp_path):
+    gold = tmp_path / "gold.csv"
+    lines = [f'"{text}",train' for text in SOUP[:8]] + [f'"{text}",Soup' for text in TRAIN[:8]] + [f'"{SOUP[9]}",']
+    gold.write_text("\n".join(["text,gold", *lines]) + "\n")
+    assert run(*command, "-o", tmp_path / "plain.csv")[0] == 0
+    code, _, err = run(*command, "--gold", gold, "-o", tmp_path / "taught.csv")
+    assert code == 0
+    assert "16 gold labels from" in err
+    plain, taught = ([row["predicted"] for row in rows(tmp_path / name)] for name in ("plain.csv", "taught.csv"))
+    # What was taught is the opposite of what the words say.
+    assert plain != taught
+    assert taught[:8] == ["train"] * 8
+
+
+def test_the_sheet_of_zicl_check_is_gold(run, command, tmp_path):
+    assert run(*command, "-o", tmp_path / "out.csv")[0] == 0
+    assert run("check", "sample", tmp_path / "out.csv", "-o", tmp_path / "sheet.csv", "--rows", 10)[0] == 0
+    sheet = rows(tmp_path / "sheet.csv")
+    with (tmp_path / "sheet.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, sheet[0].keys())
+        writer.writeheader()
+        writer.writerows({**row, "gold": "soup" if "soup" in row["text"] else "train"} for row in sheet)
+    code, _, err = run(*command, "--gold", tmp_path / "sheet.csv", "-o", tmp_path / "taught.csv")
+    assert code == 0
+    assert f"{len(sheet)} gold labels" in err
+
+
+def test_the_language_model_is_asked_within_a_budget(run, command, lm_folder, tmp_path):
+    asking = [*command, "--lm", lm_folder, "--lm-rows", 5]
+    code, _, err = run(*asking, "-o", tmp_path / "out.csv")
+    assert code == 0
+    assert "the language model was asked about 5 texts" in err
+    timed = [*command, "--lm", lm_folder, "--budget", "1s", "-o", tmp_path / "timed.csv"]
+    assert run(*timed)[0] == 0
+    before = (tmp_path / "timed.csv").read_bytes()
+    # The budget became a number of texts, which is kept: the output is the same.
+    assert run(*timed)[0] == 0
+    assert (tmp_path / "timed.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--shares", "soup=0.9,train=0.3"], "add up to 1.2"),
+        (["--shares", "soup=0.9,boat=0.1"], "the shares name boat, soup"),
+        (["--shares", "soup"], "no number"),
+        (["--budget", "5 minutes"], "expected a number and s, m or h"),
+        (["--budget", "5m", "--lm-rows", "3"], "both given"),
+        (["--inference", "direct"], "asks no language model, and --inference was given"),
+        (["--experts", "encoder,cosine"], "two ways to ask the same encoder"),
+        (["--experts", "boat"], "boat"),
+        (["--method", "z-icl", "--gold", "GOLD"], "learns from no labels"),
+        (["--gold", "GOLD"], "no column 'gold'"),
+    ],
+)
+def test_wrong_options_are_named_before_anything_is_learned(run, command, tickets, given, message):
+    code, _, err = run(*command, *[tickets if value == "GOLD" else value for value in given])
+    assert code == 2
+    assert message in err
+
+
+def test_durations():
+    assert parse_duration("1.5h") == 5400
+    for wrong in ("", "5", "m", "-5m", "0s"):
+        with pytest.raises(UsageError):
+            parse_duration(wrong)
