@@ -294,8 +294,10 @@ def interval(differences: list[np.ndarray], draws: int = 10_000) -> tuple[float,
     generator = np.random.default_rng(SEED)
     means = np.zeros(draws)
     for each in differences:
-        counts = generator.multinomial(len(each), np.full(len(each), 1 / len(each)), size=draws)
-        means += counts @ each / len(each) / len(differences)
+        # There are few different values: drawing how often each occurs is drawing the examples.
+        values, counts = np.unique(each, return_counts=True)
+        drawn = generator.multinomial(len(each), counts / len(each), size=draws)
+        means += drawn @ values / len(each) / len(differences)
     low, high = np.percentile(100 * means, [2.5, 97.5])
     return 100 * float(np.mean([each.mean() for each in differences])), float(low), float(high)
 

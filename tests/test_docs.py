@@ -31,7 +31,9 @@ def place(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("readme")
     (folder / "reviews").mkdir()
-    for number, text in enumerate(DOCUMENTS):
+    # Enough different texts to learn from: each document, and its parts.
+    texts = [*DOCUMENTS, *(sentence for text in DOCUMENTS for sentence in text.split(". "))]
+    for number, text in enumerate(texts):
         (folder / "reviews" / f"{number}.txt").write_text(text)
     # Written for this project: enough different texts to learn from.
     rows = [f"{n},The soup of day {n} was cold and thin." for n in range(12)]

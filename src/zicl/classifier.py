@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -58,11 +58,11 @@ from zicl.retrieve.strategies.base import RETRIEVERS
 from zicl.score.ensemble import Ensemble, Fitted, fit_priors, with_given_priors
 from zicl.score.experts import EncoderExpert
 from zicl.score.factory import build_ensemble, pick_template
-from zicl.score.fit import Question, learn_pile
+from zicl.score.fit import Question, check_pile, learn_pile
 from zicl.score.pipeline import Pipeline, check_fields
 from zicl.score.results import Prediction
 
-# Saved classifiers without a language model, by kind; each is loaded by the module that knows it.
+# Saved classifiers of other classes, by kind; each is loaded by the module that knows it.
 SAVED_KINDS = Registry("kind of saved classifier", {"distilled": "zicl.apps.distill.classifier:load_distilled"})
 
 
@@ -195,20 +195,21 @@ class ZICLClassifier(TextClassifier):
         self._check_settings(labels, settings, texts, budget)
         ensemble, cluster_texts = self._build(labels, settings, texts)
         ensemble = fit_priors(ensemble, settings.calibration, texts or (), int(self.seed), report)
-        if settings.pile.method != "none" and texts is not None:
+        pile = settings.pile
+        if pile.method != "none" and texts is not None:
             learned = learn_pile(
                 ensemble,
-                settings.pile,
+                pile,
                 texts,
                 gold,
                 seed=int(self.seed),
-                question=self._question(labels, settings, texts, budget, report),
+                question=self._question(labels, settings, texts, report) if pile.lm_rows or budget else None,
                 budget=budget,
                 report=report,
             )
             if learned is not None:
                 ensemble = replace(ensemble, pile=learned.model)
-                settings = settings._replace(pile=settings.pile.model_copy(update={"lm_rows": learned.asked}))
+                settings = settings._replace(pile=pile.model_copy(update={"lm_rows": learned.asked}))
         return self._set_fitted(settings, ensemble, Fitted(ensemble.label_priors(), cluster_texts, ensemble.pile))
 
     def _check_settings(
@@ -225,31 +226,21 @@ class ZICLClassifier(TextClassifier):
                 f"{learned[0]} is fitted on texts, and fit() was given none",
                 hint="fit(texts) with the texts to be labelled, or similar ones; a shell user names --fit FILE",
             )
-        if retrieval.share > 1 or settings.calibration.fits_priors:
+        asks = settings.scoring.asks_lm
+        if settings.calibration.method != "none" and not asks and settings.scoring.encoder_expert == "encoder":
+            raise ConfigError(
+                "the encoder expert has subtracted its bias already, and no other expert is asked",
+                hint="leave out calibration, or ask another: experts=('encoder', 'direct')",
+            )
+        learns_from_lm = bool(pile.lm_rows or budget)
+        if (asks and (retrieval.share > 1 or settings.calibration.fits_priors)) or learns_from_lm:
             template = pick_template(settings.prompt.template, labels)
             for text in texts or ():
                 check_fields(template, text)
         parse_group("scoring", settings.scoring.model_dump(), "scoring: ")
-        if pile.method == "none" and (budget or pile.lm_rows or pile.shares):
-            raise ConfigError(
-                "a budget and shares are for learning from a pile, and this method does not",
-                hint="use z-icl+, or leave them out",
-            )
-        if pile.method != "none" and settings.scoring.encoder_expert is None:
-            raise ConfigError(
-                "a pile is learned from through an encoder, and no expert uses one",
-                hint="name encoder among scoring.experts",
-            )
-        if pile.method != "none" and labels.counted:
-            raise ConfigError(
-                "a pile has one set of labels, and here the options differ from text to text",
-                hint="method='z-icl', 'no-demos' or 'encoder'",
-            )
-        if pile.shares is not None and set(pile.shares) != set(labels.names):
-            raise ConfigError(
-                f"the shares name {', '.join(sorted(pile.shares))}, the labels are {', '.join(labels.names)}",
-                hint="give each label its share: --shares great=0.9,terrible=0.1",
-            )
+        if labels.counted and settings.calibration.method == "neutral":
+            raise ConfigError("neutral sentences have no options to choose from", hint="use another calibration")
+        check_pile(labels, settings, has_texts=bool(texts), spends=learns_from_lm)
 
     def learns(self) -> list[str]:
         """Return what the settings cannot do without texts given to ``fit``; most often nothing."""
@@ -266,13 +257,19 @@ class ZICLClassifier(TextClassifier):
         labels: Labels,
         settings: Settings,
         texts: Sequence[Text],
-        budget: float | None,
         report: ProgressReport,
-    ) -> Question | None:
-        """Return the language model that the pile's most open texts are asked about, if it is to be asked."""
-        if not (settings.pile.lm_rows or budget):
-            return None
-        report("loading the language model", 0, None)
+    ) -> Callable[[], Question]:
+        """Return what loads the language model that the least certain texts of the pile are asked about."""
+
+        def load() -> Question:
+            report("loading the language model", 0, None)
+            return self._load_question(labels, settings, texts, report)
+
+        return load
+
+    def _load_question(
+        self, labels: Labels, settings: Settings, texts: Sequence[Text], report: ProgressReport
+    ) -> Question:
         asking = settings._replace(
             scoring=settings.scoring.model_copy(update={"experts": (settings.pile.lm_expert,)}),
             calibration=Calibration(method="neutral"),
@@ -329,7 +326,7 @@ class ZICLClassifier(TextClassifier):
         """Return the ensemble, and the central texts of its clusters."""
         scoring = settings.scoring
         index = self._search_index(settings.retrieval, texts) if "prompt" in scoring.experts else None
-        lm = self._load_lm(scoring) if scoring.asks_lm else None
+        lm = self._load_lm(scoring, offline=self.offline) if scoring.asks_lm else None
         share, clusters = settings.retrieval.share, None
         if index is not None and share > 1:
             if fitted is not None:
@@ -350,11 +347,11 @@ class ZICLClassifier(TextClassifier):
 
     def _encoder_expert(self, index: Searchable | None, scoring: Scoring) -> EncoderExpert:
         """Use the corpus' encoder, also where no demonstration is shown."""
-        plain = scoring.encoder_expert == "cosine"
+        plain, searched = scoring.encoder_expert == "cosine", index is not None
         if index is None and self.index is not None:
             index = self._open_index()
-        if index is not None and "prompt" in scoring.experts:
-            # Its queries are embedded for the search already.
+        if searched and index is not None:
+            # The queries are embedded for the search already.
             return EncoderExpert(each_text(index.embed), index.encoder.identity, index.encoder.name, plain)
         encoder = index.encoder if index is not None else cached_encoder(self.encoder, self.offline)
         return EncoderExpert(cached_embedder(encoder), encoder.identity, encoder.name, plain)
@@ -394,14 +391,14 @@ class ZICLClassifier(TextClassifier):
         assert self.index is not None
         return self.index if isinstance(self.index, Index) else cached_index(Path(self.index), self.offline)
 
-    def load_lm(self) -> LanguageModel:
+    def load_lm(self, *, offline: bool) -> LanguageModel:
         """Return the language model that is named, whether or not the method asks it."""
-        return self._load_lm(self._settings().scoring)
+        return self._load_lm(self._settings().scoring, offline=offline)
 
-    def _load_lm(self, scoring: Scoring) -> LanguageModel:
+    def _load_lm(self, scoring: Scoring, *, offline: bool) -> LanguageModel:
         if not isinstance(self.lm, str | Path):
             return self.lm
-        return cached_lm(str(self.lm), scoring.device, scoring.dtype, scoring.batch_size, self.offline)
+        return cached_lm(str(self.lm), scoring.device, scoring.dtype, scoring.batch_size, offline)
 
     # -- predicting -----------------------------------------------------------------------------------
 
@@ -510,6 +507,8 @@ def load(
             )
         loaded: TextClassifier = SAVED_KINDS.get(content["kind"])(folder, content, encoder=encoder, offline=offline)
         return loaded
+    if lm is not None and content["lm"] is None:
+        raise UsageError(f"a language model was given for {folder.name}, which asks none", hint="leave it out")
     if encoder is not None and content["encoder"] is None:
         raise UsageError(
             f"an encoder was given for {folder.name}, which takes its corpus' own", hint="give index=… instead"
@@ -591,4 +590,9 @@ def _is_gap(value: Any, labels: Labels) -> bool:
     if isinstance(value, str):
         # An array that holds text beside -1 holds it as text.
         return value not in labels.names and value in ("", "-1", "nan", "None")
-    return value is None or (isinstance(value, Real) and (math.isnan(value) or value == -1))
+    # pandas' missing value is neither equal nor unequal to anything.
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, Real) and _is_no_label(value))
+
+
+def _is_no_label(value: Real) -> bool:
+    return math.isnan(value) or value == -1

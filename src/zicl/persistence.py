@@ -63,10 +63,15 @@ class ClassifierState:
             "lm": None if self.lm is None else self.lm.identity,
             "corpus": _index_identity(self.index),
             "seed": self.seed,
-            "fitted": self.fitted.to_dict(),
+            "fitted": self._learned(),
             "encoder": None if self.encoder is None else self.encoder[1],
             **{name: value.model_dump(mode="json") for name, value in self.settings._asdict().items()},
         }
+
+    def _learned(self) -> dict[str, Any]:
+        """Return what was learned; a pile by what it was learned from, since last digits differ between machines."""
+        learned, pile = self.fitted.to_dict(), self.fitted.pile
+        return learned if pile is None else {**learned, "pile": {"source": pile.source, "texts": pile.texts}}
 
     def save(self, path: str | Path) -> Path:
         """Write a new folder; one that holds exactly the same is left as it is."""
@@ -256,7 +261,8 @@ def _read_pile(folder: Path, saved: dict[str, Any] | None) -> PileModel | None:
     if saved is None:
         return None
     linear = read_linear(folder / PILE, saved["weights"])
-    return PileModel(linear, tuple(saved["shares"]), saved["stability"], saved["texts"])
+    shares, known = tuple(saved["shares"]), saved["shares_known"]
+    return PileModel(linear, shares, saved["stability"], saved["texts"], known, saved["source"])
 
 
 def check_label_names(folder: Path, labels: Labels, *fitted: Iterable[str]) -> None:

@@ -128,7 +128,7 @@ def test_the_language_model_is_asked_within_a_budget(run, command, lm_folder, tm
         (["--inference", "direct"], "asks no language model, and --inference was given"),
         (["--experts", "encoder,cosine"], "two ways to ask the same encoder"),
         (["--experts", "boat"], "boat"),
-        (["--method", "z-icl", "--gold", "GOLD"], "learns from no labels"),
+        (["--method", "z-icl", "--gold", "GOLD"], "learn from no labels"),
         (["--gold", "GOLD"], "no column 'gold'"),
     ],
 )

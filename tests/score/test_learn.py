@@ -2,18 +2,21 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 import zicl
 from tests.conftest import BagEncoder
-from zicl import Labels, Pile, Scoring, ZICLClassifier
-from zicl.exceptions import ConfigError, LabelError, PileWarning, StorageError, UsageError
-from zicl.score.fit import most_open, sample_pile
-from zicl.score.pile import fit_pile
+from zicl import Labels, Pile, PromptSettings, Scoring, ZICLClassifier
+from zicl.exceptions import ConfigError, LabelError, PileWarning, StorageError, TextError, UsageError
+from zicl.retrieve.encoder import DEFAULT_ENCODER
+from zicl.score.fit import least_certain, sample_pile
+from zicl.score.pile import SHARPNESS, fit_pile
 
 LABELS = {"soup": ["broth"], "train": ["railway"]}
 # Written for this project: sixty different texts, half about soup and half about trains.
@@ -133,9 +136,12 @@ def test_one_label_that_attracts_everything_is_said():
         )
 
 
-def test_letters_that_the_encoder_does_not_know_are_said():
+def test_letters_that_the_default_encoder_does_not_know_are_said():
+    class Default(BagEncoder):
+        name = DEFAULT_ENCODER
+
     with pytest.warns(PileWarning, match="not in Latin letters"):
-        classifier().fit([f"суп номер {n} был горячим" for n in range(40)])
+        classifier().set_params(encoder=Default()).fit([f"суп номер {n} был горячим" for n in range(40)])
 
 
 def test_a_sample_keeps_every_gold_row():
@@ -154,6 +160,44 @@ def test_known_shares_are_checked_and_used():
     assert made.fitted_.pile.shares == pytest.approx((0.9, 0.1))
     with pytest.raises(ConfigError, match="the shares name boat"):
         classifier(pile=Pile(method="mixture", shares={"boat": 0.9, "soup": 0.1})).fit(PILE)
+
+
+def test_known_shares_count_where_the_pile_does_not():
+    generator = np.random.default_rng(3)
+    vectors = generator.normal(size=(200, 64)).astype(np.float32)
+    model = fit_pile(vectors, 0.1 * generator.normal(size=(200, 2)), shares=np.array([0.9, 0.1]))
+    silent = replace(model, stability=0.0)
+    assert silent.weight == 0
+    added = silent.scores(vectors[:1])[0]
+    assert added[0] - added[1] == pytest.approx(SHARPNESS * np.log(9))
+
+
+@pytest.mark.parametrize("settings", [{"pile": Pile(shares={"soup": 0.9, "train": 0.1})}, {"pile": Pile(lm_rows=5)}])
+def test_what_needs_texts_is_refused_without_any(lm, settings):
+    with pytest.raises(ConfigError, match="fit\\(\\) was given none"):
+        classifier(lm=lm, **settings).fit()
+
+
+@pytest.mark.parametrize("calibrate", ["batch", "neutral", "contextual"])
+def test_calibration_of_an_encoder_alone_is_refused(calibrate):
+    with pytest.raises(ConfigError, match="has subtracted its bias already"):
+        classifier(calibrate=calibrate).fit(PILE)
+
+
+# An untrained model may say the same of every text.
+@pytest.mark.filterwarnings("ignore::zicl.exceptions.PileWarning")
+def test_pairs_are_learned_from_too(lm):
+    pairs = [(text, "It is about food.") for text in PILE]
+    assert classifier().fit(pairs).predict(pairs[:2]).shape == (2,)
+    asked = classifier(lm=lm, pile=Pile(lm_rows=4), prompt=PromptSettings(template="pair")).fit(pairs)
+    assert asked.settings_.pile.lm_rows == 4
+    with pytest.raises(TextError, match="a pair of texts needs a template"):
+        classifier(lm=lm, pile=Pile(lm_rows=4)).fit(pairs)
+
+
+def test_a_missing_value_of_pandas_is_a_gap():
+    y = pd.Series(["soup", *[pd.NA] * 59], dtype="string")
+    assert classifier().fit(PILE, y).fitted_.pile.texts == 60
 
 
 @pytest.mark.parametrize("wrong", [{"soup": 0.9, "train": 0.3}, {"soup": 1.0, "train": 0.0}])
@@ -218,18 +262,17 @@ def test_a_time_budget_becomes_a_number_that_is_kept(lm):
     assert again.fingerprint() == first.fingerprint()
 
 
-def test_the_most_open_texts_are_asked_first_whatever_the_last_digits():
+def test_the_least_certain_texts_are_asked_first_whatever_the_last_digits():
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(60, 16)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     answers, gold = generator.normal(size=(60, 2)), np.full(60, -1)
     gold[7] = 1
     model = fit_pile(vectors, answers, gold=gold)
-    order = most_open(model, answers, vectors, PILE, gold)
-    assert sorted(order.tolist()) == list(range(60))
-    assert order[-1] == 7
-    noisy = most_open(model, answers + 1e-7, vectors, PILE, gold)
-    assert (noisy == order).all()
+    order = least_certain(model, answers, vectors, PILE, gold)
+    # What is known is not asked.
+    assert sorted(order.tolist()) == [n for n in range(60) if n != 7]
+    assert (least_certain(model, answers + 1e-7, vectors, PILE, gold) == order).all()
 
 
 def test_experts_that_ask_the_language_model_say_their_cost(lm):

@@ -75,13 +75,12 @@ class ClassifyOptions(ClassifierOptions):
         preflight(file=None if self.gold is None else str(self.gold))
         if self.saved is None and self.gold is not None and self.resolved().pile.method == "none":
             raise UsageError(
-                f"--gold {self.gold}: {self.method} learns from no labels", hint="leave it out, or use --method z-icl+"
+                f"--gold {self.gold}: these options learn from no labels", hint="leave it out, or use --method z-icl+"
             )
 
-    @property
-    def spends(self) -> bool:  # type: ignore[override]
-        """Whether the language model is asked about texts to learn from."""
-        return self.budget is not None
+    def asks_to_learn(self) -> bool:
+        """Return whether the language model is asked about texts to learn from."""
+        return self.budget is not None or bool(self.lm_rows)
 
     def named_settings(self) -> dict[tuple[str, str], Any]:
         """Return the settings that have options of their own, by group and name."""
@@ -177,9 +176,9 @@ def classify(
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None:
         check_cost(options)
-        if options.saved is None and not options.resolved().scoring.asks_lm:
+        if not options.asks_lm():
             raise UsageError(
-                f"--on spreads the language model's work, and {options.method or options.default_method} asks none",
+                f"--on spreads the language model's work, and {options.saved or options.method or 'z-icl+'} asks none",
                 hint="leave it out, or ask a language model: --method z-icl",
             )
     columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
@@ -203,7 +202,8 @@ def classify(
         _check_row_options(classifier, rows, file)
         if _has_ensemble(classifier):
             _print_fitted(
-                classifier, f"as saved in {options.saved}" if options.saved else f"from {options.fit or file}"
+                classifier,
+                f"as saved in {options.saved}" if options.saved else f"from {options.fit or file or options.gold}",
             )
             rows = [rows[n] for n in classifier.order([row.text for row in rows])]
         if save is not None:

@@ -59,9 +59,8 @@ class ClassifierOptions(RemoteOptions):
 
     # Whether the settings are for the named method and no other.
     one_method: ClassVar[bool] = True
+    # That of zicl.config, whose import would slow every --help.
     default_method: ClassVar[str] = "z-icl+"
-    # Whether the language model is asked about texts to learn from.
-    spends: ClassVar[bool] = False
 
     corpus: Annotated[
         Path | None,
@@ -170,7 +169,7 @@ class ClassifierOptions(RemoteOptions):
         report: ProgressReport = silent,
         columns: Mapping[str, Any] | None = None,
     ) -> ZICLClassifier:
-        """Return the fitted classifier that these options describe, which has a language model.
+        """Return the fitted classifier that these options describe; it is not a distilled one.
 
         ``texts`` are those to fit on where --fit names none; ``columns`` those of the file it names.
         """
@@ -215,14 +214,16 @@ class ClassifierOptions(RemoteOptions):
         if self.fit is not None and not fits:
             raise UsageError(
                 f"--fit {self.fit}: nothing is fitted on texts with these options",
-                hint="leave it out, or add --calibrate batch or --set retrieval.share=8",
+                hint="leave it out, or use --method z-icl+, --calibrate batch or --set retrieval.share=8",
             )
 
     def _check_alone(self) -> None:
         """Refuse settings beside a saved classifier, which has its own."""
         allowed = ("corpus", "saved", "lm", "encoder", "offline", "opened", *REMOTE)
         names = [field.name for field in fields(self) if field.name not in allowed]
-        given = [name.replace("settings", "set") for name in names if getattr(self, name) not in (None, [])]
+        given = [
+            name.replace("settings", "set").replace("_", "-") for name in names if getattr(self, name) not in (None, [])
+        ]
         if given:
             raise UsageError(
                 f"--with brings its own settings, but --{', --'.join(given)} was given too",
@@ -348,14 +349,14 @@ class ClassifierOptions(RemoteOptions):
     def _check_demonstrations(self, groups: Mapping[str, Any]) -> None:
         """Refuse settings of prompts where no language model is asked, and of demonstrations where none is shown."""
         settings = self.resolved()
-        asked = settings.scoring.asks_lm or settings.pile.lm_rows or self.spends
-        prompts = {"--inference": self.inference, "--template": self.template, "--lm": self.lm, "--k": self.k}
-        if not asked and (unused := [name for name, value in prompts.items() if value is not None]):
+        asked = settings.scoring.asks_lm or self.asks_to_learn()
+        if not asked and (unused := self._of_prompts(groups)):
             raise UsageError(
                 f"{self.method or self.default_method} asks no language model, and {unused[0]} was given",
                 hint="leave it out, or ask one: --method z-icl, --experts encoder,direct, or --lm-rows 300",
             )
-        if settings.retrieval.k > 0 or settings.pile.lm_expert == "prompt":
+        shows = "prompt" in settings.scoring.experts or settings.pile.lm_expert == "prompt"
+        if shows and (settings.retrieval.k > 0 or settings.pile.lm_expert == "prompt"):
             return
         fields_set = {
             name: groups[name].model_fields_set - {"k"} for name in ("retrieval", "labelling") if name in groups
@@ -365,6 +366,27 @@ class ClassifierOptions(RemoteOptions):
                 f"no demonstrations are shown, and {', '.join(given)} was set",
                 hint="leave it out, or show some: another --method, or another --k",
             )
+
+    def _of_prompts(self, groups: Mapping[str, Any]) -> list[str]:
+        """Return the options that were given for a prompt."""
+        named = {"--inference": self.inference, "--template": self.template, "--lm": self.lm, "--k": self.k}
+        unused = [name for name, value in named.items() if value is not None]
+        if self.calibrate is not None and self.resolved().scoring.encoder_expert == "encoder":
+            unused.append("--calibrate")
+        prompt = groups["prompt"].model_fields_set if "prompt" in groups else ()
+        return unused + [f"--set prompt.{name}" for name in sorted(prompt)]
+
+    def asks_to_learn(self) -> bool:
+        """Return whether the language model is asked about texts to learn from."""
+        return self.resolved().pile.lm_rows > 0
+
+    def asks_lm(self) -> bool:
+        """Return whether a language model is asked about every text."""
+        if self.saved is None:
+            return self.resolved().scoring.asks_lm
+        from zicl.persistence import read_folder
+
+        return read_folder(self.saved).get("lm") is not None
 
     def _check_remote(self, groups: Mapping[str, Any]) -> None:
         """Refuse settings of loading for a model behind a server, which is not loaded here."""

@@ -107,7 +107,8 @@ class OutputFile:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
             raise UsageError(
                 f"{self.path} was begun with other settings ({', '.join(changed)})",
-                hint="use the same ones, choose another -o, or pass --overwrite",
+                hint="use the same ones, choose another -o, or pass --overwrite; rows that were added make another pile: "
+                "label them with what was learned before, --with a saved classifier",
             )
         self._check_unchanged(note["bytes"], note["sha256"])
         self.truncated = self.path.stat().st_size - note["bytes"]

@@ -41,4 +41,4 @@ class BatchEmbedder:
 
 def each_text(embed: Callable[[Text], Vectors]) -> Callable[[Sequence[Text]], Vectors]:
     """Return a function that embeds texts one at a time, with a function that caches them."""
-    return lambda texts: np.stack([embed(text) for text in texts])
+    return lambda texts: np.array([embed(text) for text in texts], dtype=np.float32)

@@ -25,7 +25,7 @@ from zicl.prompt.labels import Labels
 from zicl.score.calibration import Scores, join_terms, log_prior, log_softmax
 from zicl.score.experts import EncoderExpert, Vectors, neutral_sentences
 from zicl.score.pile import PileModel
-from zicl.score.pipeline import Pipeline
+from zicl.score.pipeline import Pipeline, split_probe
 from zicl.score.results import LabelScore, Prediction, PreparedText
 
 # The term of what was learned from the pile.
@@ -151,7 +151,7 @@ class Ensemble:
         terms = self._terms(prepared, parts)
         values = self._joined_values(terms, prepared.vector)
         if self.pile is not None and prepared.vector is not None:
-            terms[PILE] = self.pile.linear.scores(prepared.vector[None])[0]
+            terms[PILE] = self.pile.scores(prepared.vector[None])[0]
         if parts:
             first = parts[0]
         else:
@@ -263,7 +263,8 @@ def fit_priors(
     """Fit label priors, if the settings ask for it: on a seeded sample of the distinct texts, or on neutral ones."""
     distinct: list[Text]
     if settings.method == "neutral":
-        distinct = list(neutral_sentences()[:_NEUTRAL])
+        two_fields = ensemble.main is not None and ensemble.main.builder.template.two_fields
+        distinct = [split_probe(text) if two_fields else text for text in neutral_sentences()[:_NEUTRAL]]
     elif settings.fits_priors:
         distinct = sorted(set(texts), key=text_key)
     else:

@@ -1,7 +1,7 @@
 """Learn from a pile of unlabelled texts: sample → vectors → the experts' answers → the model of the pile.
 
-The cheap expert answers for every text. The language model is asked only if the settings say so, about the texts whose
-answer is most open; its answers enter the fit and no prediction.
+The encoder answers for every text. The language model is asked only if the settings say so, about the least certain
+texts; its answers enter the fit and no prediction.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +18,11 @@ import numpy as np
 from zicl._util.files import home, storage_errors
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng, stable_hash
-from zicl.config import Pile
+from zicl.config import Pile, Settings
 from zicl.exceptions import ConfigError, PileWarning
 from zicl.inputs.pair import Text, text_key
+from zicl.prompt.labels import Labels
+from zicl.retrieve.encoder import DEFAULT_ENCODER
 from zicl.score.calibration import Scores, log_softmax
 from zicl.score.ensemble import Ensemble
 from zicl.score.experts import Vectors
@@ -57,7 +59,7 @@ def learn_pile(
     gold: Mapping[Text, str],
     *,
     seed: int = 0,
-    question: Question | None = None,
+    question: Callable[[], Question] | None = None,
     budget: float | None = None,
     report: ProgressReport = silent,
 ) -> LearnedPile | None:
@@ -76,7 +78,7 @@ def learn_pile(
     seed
         Draws the sample of a large pile.
     question
-        The language model to ask.
+        Loads the language model to ask.
     budget
         Ask it for about this many seconds, instead of about a number of texts.
     report
@@ -90,27 +92,61 @@ def learn_pile(
     if len(chosen) < MIN_TEXTS:
         warnings.warn(
             f"{len(chosen)} different text{'s' if len(chosen) != 1 else ''} are too few to learn from, {MIN_TEXTS} are "
-            f"needed: each text is labelled by itself{', and the gold labels are not used' if gold else ''}",
+            f"needed: each text is labelled by itself, without gold labels, shares or answers of a language model",
             PileWarning,
             stacklevel=2,
         )
         return None
     vectors = _embed(ensemble, chosen, report)
-    _check_letters(ensemble, chosen)
-    answers = log_softmax(expert.scores(vectors, labels))
+    if expert.encoder == DEFAULT_ENCODER:
+        _check_letters(ensemble, chosen)
+    answers = log_softmax(expert.scores(vectors, labels) - ensemble.priors.get(expert.name, 0.0))
     known = np.array([labels.names.index(gold[text]) if text in gold else -1 for text in chosen])
     shares = None if settings.shares is None else np.array([settings.shares[name] for name in labels.names])
     report("learning from the texts", 0, None)
     model, asked = fit_pile(vectors, answers, gold=known, shares=shares), 0
     if question is not None:
-        order = most_open(model, answers, vectors, chosen, known)
-        asked = _count_questions(question, [chosen[n] for n in order], settings.lm_rows, budget, report)
+        loaded, order = question(), least_certain(model, answers, vectors, chosen, known)
+        asked = _count_questions(loaded, [chosen[n] for n in order], settings.lm_rows, budget, report)
         if asked:
             rows = order[:asked]
-            answers[rows] += _answers(question, [chosen[n] for n in rows], report)
+            answers[rows] += _answers(loaded, [chosen[n] for n in rows], report)
             model = fit_pile(vectors, answers, gold=known, shares=shares)
     _check_labels(model, answers, vectors, labels.names)
-    return LearnedPile(model, asked)
+    source = stable_hash(*(f"{text_key(text)}\x1e{gold.get(text, '')}" for text in chosen))
+    return LearnedPile(replace(model, source=f"{source:032x}"), asked)
+
+
+def check_pile(labels: Labels, settings: Settings, *, has_texts: bool, spends: bool) -> None:
+    """Check that the settings of a pile can be followed; ``spends`` says whether the language model is to be asked."""
+    pile, used = settings.pile, spends or settings.pile.shares is not None
+    if pile.method == "none":
+        if used:
+            raise ConfigError(
+                "a budget and shares are for learning from a pile, and this method does not",
+                hint="use z-icl+, or leave them out",
+            )
+        return
+    if used and not has_texts:
+        raise ConfigError(
+            "shares and answers of the language model are for learning from texts, and fit() was given none",
+            hint="fit(texts) with the texts to be labelled (--file, or --fit), or leave them out",
+        )
+    if settings.scoring.encoder_expert is None:
+        raise ConfigError(
+            "a pile is learned from through an encoder, and no expert uses one",
+            hint="name encoder among scoring.experts",
+        )
+    if labels.counted:
+        raise ConfigError(
+            "a pile has one set of labels, and here the options differ from text to text",
+            hint="method='z-icl', 'no-demos' or 'encoder'",
+        )
+    if pile.shares is not None and set(pile.shares) != set(labels.names):
+        raise ConfigError(
+            f"the shares name {', '.join(sorted(pile.shares))}, the labels are {', '.join(labels.names)}",
+            hint="give each label its share: --shares great=0.9,terrible=0.1",
+        )
 
 
 def sample_pile(texts: Iterable[Text], gold: Mapping[Text, str], count: int, seed: int) -> list[Text]:
@@ -127,18 +163,18 @@ def sample_pile(texts: Iterable[Text], gold: Mapping[Text, str], count: int, see
     return known + others
 
 
-def most_open(model: PileModel, answers: Scores, vectors: Vectors, texts: Sequence[Text], gold: Ints) -> Ints:
-    """Return the texts in the order in which asking about them promises most: open answers that speak for many.
+def least_certain(model: PileModel, answers: Scores, vectors: Vectors, texts: Sequence[Text], gold: Ints) -> Ints:
+    """Return the texts without a gold label, those first whose margin is small and that are similar to many others.
 
     Decided on rounded numbers, with ties broken by a hash of the text: the last digits of a machine do not matter.
     """
     probabilities = np.sort(np.exp(log_softmax(model.join(answers, vectors))), axis=1)
-    openness = 1 - (probabilities[:, -1] - probabilities[:, -2])
-    # The mean cosine to all texts of the pile.
-    typical = vectors @ vectors.mean(axis=0)
-    promise = np.where(gold >= 0, -1.0, np.round(openness * typical, 3))
+    margins = probabilities[:, -1] - probabilities[:, -2]
+    similarities = vectors @ vectors.mean(axis=0)
+    gains = np.round((1 - margins) * similarities, 3)
     ties = [stable_hash(text_key(text)) for text in texts]
-    return np.array(sorted(range(len(texts)), key=lambda n: (-promise[n], ties[n])))
+    rows = [n for n in range(len(texts)) if gold[n] < 0]
+    return np.array(sorted(rows, key=lambda n: (-gains[n], ties[n])), dtype=np.int64)
 
 
 def _embed(ensemble: Ensemble, texts: Sequence[Text], report: ProgressReport) -> Vectors:
@@ -201,7 +237,7 @@ def _count_questions(
         started = time.monotonic()
         probe = list(order[:_ASKED])
         question.ensemble.run(probe)
-        rate = len(probe) / (time.monotonic() - started)
+        rate = len(probe) / max(time.monotonic() - started, 1e-9)
         _append(question, [{"budget": name, "texts": int(min(len(order), budget * rate))}])
         stored = _read(question)[1]
     report("asking the language model", 0, stored[name])
@@ -247,7 +283,7 @@ def _check_letters(ensemble: Ensemble, texts: Sequence[Text]) -> None:
 
 
 def _check_labels(model: PileModel, answers: Scores, vectors: Vectors, names: Sequence[str]) -> None:
-    """Warn if one label attracts everything, or if the pile says too little."""
+    """Warn if one label attracts everything."""
     predicted = model.join(answers, vectors).argmax(axis=1)
     counts = np.bincount(predicted, minlength=len(names)) / len(predicted)
     top = int(counts.argmax())

@@ -60,12 +60,16 @@ class PileModel:
     """What was learned from a pile: log-likelihoods of the labels, their shares, and how far to trust them.
 
     ``stability`` is the share of texts on which models of two halves of the pile agree; ``weight`` follows from it.
+    ``shares_known`` says that the shares were given: they count whatever the weight. ``source`` is a hash of what was
+    learned from.
     """
 
     linear: Linear
     shares: tuple[float, ...]
     stability: float
     texts: int
+    shares_known: bool = False
+    source: str = ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PileModel) and self.to_dict() == other.to_dict()
@@ -86,11 +90,21 @@ class PileModel:
             "shares": list(self.shares),
             "stability": self.stability,
             "texts": self.texts,
+            "shares_known": self.shares_known,
+            "source": self.source,
         }
+
+    def scores(self, vectors: Vectors) -> Scores:
+        """Return what the pile adds to the scores of texts: nothing where it does not count, but for known shares."""
+        added: Scores = self.weight * self.linear.scores(vectors)
+        if self.shares_known:
+            # The rest of what the model's own offsets hold of them.
+            added += (1 - self.weight) * np.log(self.shares)
+        return SHARPNESS * added
 
     def join(self, experts: Scores, vectors: Vectors) -> Scores:
         """Join the experts' scores of texts with what the pile says about their vectors."""
-        return SHARPNESS * (ANCHOR * experts + self.weight * self.linear.scores(vectors))
+        return SHARPNESS * ANCHOR * experts + self.scores(vectors)
 
 
 def fit_pile(vectors: Vectors, experts: Scores, *, gold: Ints | None = None, shares: Scores | None = None) -> PileModel:
@@ -114,7 +128,8 @@ def fit_pile(vectors: Vectors, experts: Scores, *, gold: Ints | None = None, sha
     # Every other row: a shuffle would make the result depend on a seed.
     halves = [_fit_mixture(vectors[start::2], anchor[start::2], known[start::2], shares)[0] for start in (0, 1)]
     first, second = ((ANCHOR * anchor + half.scores(vectors)).argmax(axis=1) for half in halves)
-    return PileModel(linear, tuple(learned.tolist()), float((first == second).mean()), len(vectors))
+    stability = float((first == second).mean())
+    return PileModel(linear, tuple(learned.tolist()), stability, len(vectors), shares_known=shares is not None)
 
 
 def _fit_mixture(vectors: Vectors, anchor: Scores, gold: Ints, shares: Scores | None) -> tuple[Linear, Scores]:
@@ -135,7 +150,9 @@ def _fit_mixture(vectors: Vectors, anchor: Scores, gold: Ints, shares: Scores | 
         weighted = posterior * row_weights
         totals = weighted.sum(axis=0) + 1e-9
         means = (weighted.T @ points) / totals[:, None]
-        spread = np.einsum("nl,nld->d", weighted, (points[:, None] - means) ** 2) / totals.sum() + 1e-6
+        # The weighted squares around the means, without an array of texts × labels × dimensions.
+        squares = row_weights[:, 0] @ points**2 - (totals[:, None] * means**2).sum(axis=0)
+        spread = np.maximum(squares, 0.0) / totals.sum() + 1e-6
         if shares is None:
             share: Scores = (posterior.sum(axis=0) / count + _SMOOTHING) / (1 + labels * _SMOOTHING)
         else:

@@ -157,7 +157,7 @@ class Pipeline:
         if self.probes is not None:
             probes += self.probes.inputs([str(demo.text) for demo in shown], self.seed, self._item(text))
             if self.builder.template.two_fields:
-                probes = [_split_probe(str(probe)) for probe in probes]
+                probes = [split_probe(str(probe)) for probe in probes]
         order = demonstration_order(self.order, len(shown), self.seed, self._item(text))
         return self.builder.build(text, shown, labels.words, probes, order, keep)
 
@@ -193,7 +193,7 @@ def label_scores(labels: Labels, scores: BranchScores, reduce: str) -> tuple[Lab
     return tuple(rows)
 
 
-def _split_probe(probe: str) -> Pair:
+def split_probe(probe: str) -> Pair:
     """Split a content-free input for a template of two fields: half of its words each, a single word in both."""
     words = probe.split()
     half = len(words) // 2

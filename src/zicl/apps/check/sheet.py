@@ -6,7 +6,7 @@ Predictions would bias the person who labels: they are in ``.NAME.key.json`` bes
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -88,25 +88,37 @@ def read_gold(
     path: Path, labels: Sequence[str], *, text_column: str = "text", pair_column: str | None = None
 ) -> dict[Text, str]:
     """Return the labels that were filled in, by text: of a sheet, or of any file with a column ``gold``."""
-    if key_path(path).is_file():
-        sheet = read_sheet(path)
-        if unknown := sorted({row.gold for row in sheet.rows} - {"", *labels}):
-            raise TextError(
-                f"{path} has the gold label {unknown[0]!r}, which is no label here",
-                hint=f"the labels are: {', '.join(labels)}",
-            )
-        return {row.prediction.text.strip(): row.gold for row in sheet.rows if row.gold}
     gold: dict[Text, str] = {}
-    choices = {name: name for name in labels}
-    rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False)
-    for number, row in enumerate(rows, start=1):
-        where = row_name(str(path), number)
-        label = _parse_label(str(cell_value(row.columns, "gold", where) or "").strip(), choices, where)
-        if label and gold.setdefault(row.text.strip(), label) != label:
+    for where, text, label in _gold_rows(path, labels, text_column, pair_column):
+        if gold.setdefault(text.strip(), label) != label:
             raise TextError(f"{where}: this text has two different gold labels", hint="keep one of them")
     if not gold:
         raise TextError(f"{path} has no label in its column 'gold'", hint="fill some in, or leave out --gold")
     return gold
+
+
+def _gold_rows(
+    path: Path, labels: Sequence[str], text_column: str, pair_column: str | None
+) -> Iterator[tuple[str, Text, str]]:
+    """Yield the place, the text and the label of every row whose label was filled in."""
+    if key_path(path).is_file():
+        for row in read_sheet(path).rows:
+            where = f"{path} (id {row.prediction.id})"
+            if row.gold and row.gold not in labels:
+                raise TextError(
+                    f"{where}: the gold label {row.gold!r} is no label here",
+                    hint=f"the labels are: {', '.join(labels)}",
+                )
+            if row.gold:
+                yield where, row.prediction.text, row.gold
+        return
+    choices = {name: name for name in labels}
+    rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False)
+    for number, each in enumerate(rows, start=1):
+        where = row_name(str(path), number)
+        label = _parse_label(str(cell_value(each.columns, "gold", where) or "").strip(), choices, where)
+        if label:
+            yield where, each.text, label
 
 
 def _parse_label(given: str, choices: Mapping[str, str], where: str) -> str:

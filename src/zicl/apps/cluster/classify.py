@@ -18,6 +18,8 @@ from zicl.retrieve.index import Index
 from zicl.retrieve.search import RemoteSearch
 from zicl.score.results import Prediction
 
+_FOLDER = "classifier"
+
 # Texts, and the options of each if they differ from text to text.
 TextChunk = tuple[Sequence[Text], Sequence[tuple[str, ...]] | None]
 
@@ -26,7 +28,7 @@ TextChunk = tuple[Sequence[Text], Sequence[tuple[str, ...]] | None]
 class PortableClassifier:
     """A fitted classifier as it is sent to workers: its saved files, and where its corpus and model are."""
 
-    files: dict[str, str]
+    files: dict[str, bytes]
     index: IndexLocation | None
     lm: str
     fingerprint: dict[str, Any]
@@ -35,22 +37,24 @@ class PortableClassifier:
     @classmethod
     def of(cls, classifier: ZICLClassifier) -> PortableClassifier:
         """Pack a classifier."""
+        lm = model_path(classifier.prompting().lm.name)
         with tempfile.TemporaryDirectory() as folder:
-            saved = classifier.save(Path(folder) / "classifier")
-            files = {path.name: path.read_text(encoding="utf-8") for path in sorted(saved.iterdir())}
+            saved = classifier.save(Path(folder) / _FOLDER)
+            files = {path.name: path.read_bytes() for path in sorted(saved.iterdir())}
         index = classifier.index_
         location = IndexLocation.of(index) if isinstance(index, Index) else None
-        return cls(
-            files, location, model_path(classifier.prompting().lm.name), classifier.fingerprint(), classifier.offline
-        )
+        return cls(files, location, lm, classifier.fingerprint(), classifier.offline)
 
     def unpack(self, lm: LanguageModel | None = None, remote: RemoteSearch | None = None) -> ZICLClassifier:
         """Load the classifier again, and check that its fingerprint is the same."""
         index = None if self.index is None else self.index.open(remote, offline=self.offline)
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in self.files.items():
-                (Path(folder) / name).write_text(text, encoding="utf-8")
-            classifier = load(folder, index=index, lm=lm or self.lm, offline=self.offline)
+            # As deep as where it was saved: paths in it are relative.
+            saved = Path(folder) / _FOLDER
+            saved.mkdir()
+            for name, content in self.files.items():
+                (saved / name).write_bytes(content)
+            classifier = load(saved, index=index, lm=lm or self.lm, offline=self.offline)
         assert isinstance(classifier, ZICLClassifier)
         different = [name for name, value in classifier.fingerprint().items() if value != self.fingerprint[name]]
         if different:

@@ -28,6 +28,7 @@ from zicl.config import (
     resolve,
 )
 from zicl.exceptions import PromptError, RetrievalError, TokenizationError, UsageError
+from zicl.lm.base import LanguageModel
 from zicl.prompt.labels import Label, Labels
 from zicl.prompt.template import TEMPLATES, Template
 from zicl.retrieve.index import Index
@@ -76,6 +77,11 @@ class ClassifierCache:
         self.default = ConfiguredClassifier(classifier.ensemble_, settings_out(classifier))
         self._cache: BoundedCache[RequestedSettings, ConfiguredClassifier | Exception] = BoundedCache(size)
 
+    @cached_property
+    def lm(self) -> LanguageModel:
+        """The language model of all variants, loaded once. A running server fetches nothing."""
+        return self._classifier.lm_ or self._classifier.load_lm(offline=True)
+
     def read(self, choice: schema.ClassifierChoice) -> RequestedSettings:
         """Return the settings of a request, checked; those equal to the server's count as left out."""
         default = self.default.settings
@@ -92,13 +98,15 @@ class ClassifierCache:
         else:
             # Another method has another default: there k counts even if it equals the server's.
             k = _unless_equal(choice.k, default.k) if method == default.method else choice.k
+        # What only a prompt uses changes nothing where none is built, and must not cost what was learned from a pile.
+        prompts = get_method(method).scoring.asks_lm or self._classifier.settings_.scoring.asks_lm
         return RequestedSettings(
             labels=labels,
-            template=template,
+            template=template if prompts else None,
             method=_unless_equal(method, default.method),
-            inference=_unless_equal(choice.inference, default.inference),
+            inference=_unless_equal(choice.inference, default.inference) if prompts else None,
             k=k,
-            seed=_unless_equal(choice.seed, default.seed),
+            seed=_unless_equal(choice.seed, default.seed) if prompts else None,
         )
 
     def _read_labels(self, given: Sequence[str | schema.LabelSpec]) -> Labels | None:
@@ -134,7 +142,7 @@ class ClassifierCache:
         return ZICLClassifier(
             self._index,
             requested.labels or default.labels_,
-            default.lm_ or default.lm,
+            self.lm if settings.scoring.asks_lm else default.lm,
             encoder=default.encoder,
             method=requested.method or default.method_,
             retrieval=settings.retrieval,
@@ -210,6 +218,7 @@ def settings_out(classifier: ZICLClassifier) -> schema.SettingsOut:
         retrieval=settings.retrieval.method if settings.retrieval.k else "none",
         inference=settings.scoring.inference,
         experts=[*settings.scoring.experts],
+        pile=0 if classifier.fitted_.pile is None else classifier.fitted_.pile.texts,
         k=settings.retrieval.k,
         seed=classifier.seed_,
         calibration=settings.calibration.method,

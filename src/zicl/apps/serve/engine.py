@@ -59,7 +59,7 @@ class Engine:
 
     def _lm(self) -> LanguageModel:
         """Return the language model; where the server's settings ask none, it is loaded by the first that needs it."""
-        return self.classifier.lm_ or self.classifier.load_lm()
+        return self.configurations.lm
 
     def classify(self, request: schema.ClassifyRequest) -> list[ClassifyJob]:
         """Return one job per text."""

@@ -68,7 +68,9 @@ def _score(pending: Sequence[PendingJob], score: Score) -> list[Any]:
     together = _try(lambda: score(prompts))
     if isinstance(together, Exception):
         # Score them one by one: only the job that caused it fails.
-        return [_try(partial(score, each.prompts)) for each in pending] if len(pending) > 1 else [together]
+        if len(pending) == 1:
+            return [together]
+        return [_try(partial(score, each.prompts)) if each.prompts else [] for each in pending]
     scores = iter(together)
     return [list(islice(scores, len(each.prompts))) for each in pending]
 

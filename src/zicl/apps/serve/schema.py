@@ -49,10 +49,10 @@ class ClassifierChoice(_Model):
         None, description="A name, or two lines: one with {input} and one with {label}."
     )
     method: Name | None = Field(
-        None, description="How demonstrations are made.", json_schema_extra={"enum": [*METHODS]}
+        None, description="Who is asked, and how demonstrations are made.", json_schema_extra={"enum": [*METHODS]}
     )
     inference: Inference | None = Field(None, description="P(text | label), P(label | text), or both joined.")
-    k: int | None = Field(None, ge=0, le=_MAX_INTEGER, description="The number of demonstrations; ignored by no-demos.")
+    k: int | None = Field(None, ge=0, le=_MAX_INTEGER, description="The number of demonstrations, where there are any.")
     seed: int | None = Field(None, ge=0, le=_MAX_INTEGER, description="The seed of all random draws.")
 
 
@@ -197,6 +197,7 @@ class SettingsOut(_Model):
     retrieval: str
     inference: Inference
     experts: list[str]
+    pile: int = Field(description="How many texts were learned from; 0 where none were, as for other labels.")
     k: int
     seed: int
     calibration: str

@@ -14,7 +14,7 @@ import numpy as np
 from zicl._util.catalog import catalog
 from zicl._util.files import locked
 from zicl._util.progress import ProgressReport, silent
-from zicl.config import Settings, resolve
+from zicl.config import Scoring, Settings, resolve
 from zicl.lab.evaluate import controls, timing
 from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.eta import EtaTracker
@@ -247,7 +247,9 @@ class Runner:
     def _encoder_ensemble(self, cell: PlanCell) -> Ensemble:
         """Return the encoder expert of a cell, with what the task's texts teach without their labels."""
         method, task = self.context.methods[cell.method], self.context.tasks[cell.task]
-        ensemble = Ensemble(task.labels, encoder_expert=self._encoder_expert(method.experts))
+        settings = Settings(scoring=Scoring(experts=method.experts), pile=method.pile)
+        expert = self._encoder_expert(method.experts)
+        ensemble = build_ensemble(task.labels, None, None, settings, encoder_expert=expert)
         if method.pile.method == "none":
             return ensemble
         texts = [example.text for example in self.context.examples[cell.task]]

@@ -58,7 +58,7 @@ class MethodTraits:
 
     ``labelled`` methods see labelled data, ``control`` methods are simple baselines without a language model. ``sort``
     is the kind in the method's configuration: "prompt", "majority", or which control. The scores of ``batch`` methods
-    are batch-calibrated.
+    are batch-calibrated; ``pile`` methods learned from all texts of a task.
     """
 
     title: str
@@ -66,6 +66,7 @@ class MethodTraits:
     control: bool = False
     sort: str = "prompt"
     batch: bool = False
+    pile: bool = False
 
 
 @dataclass(frozen=True, eq=False)

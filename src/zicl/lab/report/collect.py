@@ -153,6 +153,7 @@ def _traits(method: str, entry: dict[str, Any]) -> MethodTraits:
         bool(entry.get("control", False)),
         kind,
         kind == "prompt" and (entry.get("calibration") or {}).get("method") == "batch",
+        (entry.get("pile") or {}).get("method", "none") != "none",
     )
 
 

@@ -43,7 +43,8 @@ def build(folder):
 def address(tmp_path_factory):
     """One server for all tests here; at the end it stops as it should."""
     corpus = build(tmp_path_factory.mktemp("served"))
-    command = [sys.executable, "-m", "zicl", "serve", str(corpus), "--labels", "terrible,great", "--k", "8"]
+    command = [sys.executable, "-m", "zicl", "serve", str(corpus), "--labels", "terrible,great"]
+    command += ["--method", "z-icl", "--k", "8"]
     log = corpus.parent / "log.txt"
     with log.open("wb") as stream:
         server = subprocess.Popen([*command, "--port", "0", "--offline"], stderr=stream, env={**os.environ})
@@ -73,6 +74,16 @@ def test_one_text_and_what_the_demonstrations_change(visitor):
     assert set(visitor.texts(".demo .given .chip")) <= {"good", "bad"}
     assert visitor.texts(".prompt .p-given")[0].endswith("Sentiment: great")
     assert visitor.texts(".prompt .p-scored") == [f"\nReview: {GOOD}"]
+    assert console_errors(visitor.browser) == []
+
+
+def test_what_the_encoder_says_without_a_prompt(visitor):
+    visitor.choose("method", "z-icl+")
+    assert visitor.classify(GOOD) == "great"
+    wait_until(lambda: visitor.texts(".expert h3") == ["encoder"])
+    assert len(visitor.texts(".expert .bar")) == 2
+    assert visitor.texts(".prompt") == []
+    assert visitor.texts(".demo") == []
     assert console_errors(visitor.browser) == []
 
 
