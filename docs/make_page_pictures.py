@@ -45,6 +45,8 @@ def served(folder: Path) -> Iterator[str]:
     domains = [f"--domain={path.stem}={path}" for path in sorted((DOCS / "page_corpus").glob("*.txt"))]
     subprocess.run([*zicl, "corpus", "build", "-o", str(folder / "notes.zicl"), *domains], check=True)
     command = [*zicl, "serve", str(folder / "notes.zicl"), "--labels", "terrible,great", "--port", "0"]
+    # The method that has most to show.
+    command += ["--method", "z-icl"]
     log = folder / "log.txt"
     with log.open("wb") as stream:
         server = subprocess.Popen(command, stderr=stream)

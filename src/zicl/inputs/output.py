@@ -105,11 +105,11 @@ class OutputFile:
         before, now = note["settings"], self._settings
         if before != now:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-            raise UsageError(
-                f"{self.path} was begun with other settings ({', '.join(changed)})",
-                hint="use the same ones, choose another -o, or pass --overwrite; rows that were added make another pile: "
-                "label them with what was learned before, --with a saved classifier",
-            )
+            hint = "use the same ones, choose another -o, or pass --overwrite"
+            if changed == ["fitted"]:
+                # The settings are the same: the texts that were learned from are not.
+                hint += "; to label new rows as the old ones, save the classifier (--save) and use it (--with)"
+            raise UsageError(f"{self.path} was begun with other settings ({', '.join(changed)})", hint=hint)
         self._check_unchanged(note["bytes"], note["sha256"])
         self.truncated = self.path.stat().st_size - note["bytes"]
         with storage_errors(self.path), self.path.open("r+b") as stream:

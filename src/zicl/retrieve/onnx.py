@@ -26,7 +26,7 @@ _BATCH = 16
 
 
 class OnnxEncoder:
-    """An ONNX file as an encoder. A vector does not depend on its batch. Deep copies return the encoder itself."""
+    """An ONNX file as an encoder. A vector depends on its batch by less than 1e-6. Deep copies return the encoder."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name

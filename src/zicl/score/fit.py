@@ -92,7 +92,7 @@ def learn_pile(
     if len(chosen) < MIN_TEXTS:
         warnings.warn(
             f"{len(chosen)} different text{'s' if len(chosen) != 1 else ''} are too few to learn from, {MIN_TEXTS} are "
-            f"needed: each text is labelled by itself, without gold labels, shares or answers of a language model",
+            "needed: each text is labelled by itself, without gold labels, shares or answers of a language model",
             PileWarning,
             stacklevel=2,
         )
@@ -104,16 +104,16 @@ def learn_pile(
     known = np.array([labels.names.index(gold[text]) if text in gold else -1 for text in chosen])
     shares = None if settings.shares is None else np.array([settings.shares[name] for name in labels.names])
     report("learning from the texts", 0, None)
-    model, asked = fit_pile(vectors, answers, gold=known, shares=shares), 0
+    model, asked, key = fit_pile(vectors, answers, gold=known, shares=shares), 0, ""
     if question is not None:
         loaded, order = question(), least_certain(model, answers, vectors, chosen, known)
         asked = _count_questions(loaded, [chosen[n] for n in order], settings.lm_rows, budget, report)
         if asked:
-            rows = order[:asked]
+            rows, key = order[:asked], loaded.key
             answers[rows] += _answers(loaded, [chosen[n] for n in rows], report)
             model = fit_pile(vectors, answers, gold=known, shares=shares)
     _check_labels(model, answers, vectors, labels.names)
-    source = stable_hash(*(f"{text_key(text)}\x1e{gold.get(text, '')}" for text in chosen))
+    source = stable_hash(key, *(f"{text_key(text)}\x1e{gold.get(text, '')}" for text in chosen))
     return LearnedPile(replace(model, source=f"{source:032x}"), asked)
 
 
