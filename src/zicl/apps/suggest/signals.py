@@ -50,10 +50,10 @@ class Bounds:
         return Signal(name, value, level, good if level == "good" else bad, option)
 
 
-# Measured by benchmarks/similarity.py with the default encoder, bge-small-en-v1.5, 60 texts of each of six tasks on 3,000
-# sentences of each of six kinds of text: on a corpus of the same kind texts have a median of 0.63 to 0.77, on court
-# opinions 0.58 to 0.62, on other kinds 0.57 to 0.71. Larger corpora have higher similarities, and other encoders have
-# other scales: with all-MiniLM-L6-v2 all of these are lower by 0.2 and more.
+# Measured by benchmarks/similarity.py with the default encoder, bge-small-en-v1.5, 60 texts of each of six tasks on
+# 3,000 sentences of each of six kinds of text: on a corpus of the same kind texts have a median of 0.63 to 0.77, on
+# court opinions 0.58 to 0.62, on other kinds 0.57 to 0.71. Larger corpora have higher similarities, and other encoders
+# have other scales: with all-MiniLM-L6-v2 all of these are lower by 0.2 and more.
 SIMILARITY = Bounds(look=0.63, warn=0.6)
 
 # The cosine below which a text counts as far. In the same measurement a proportion of 0 to 0.22 of the texts was far
