@@ -181,7 +181,7 @@ class ZICLClassifier(TextClassifier):
             Labels of some of the texts; None, NaN or -1 where a label is not known. A method that learns from the pile
             holds them fixed; others only check them.
         budget
-            Ask the language model about the most open texts for about this many seconds, and learn from its answers.
+            Ask the language model about the least certain texts for about this many seconds, and learn from it.
         report
             Called with the progress of each stage.
 

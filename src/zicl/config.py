@@ -229,7 +229,7 @@ class Pile(FrozenSettings):
     texts: int = Field(5000, ge=20)
     # The labels' shares, where they are known; learned otherwise.
     shares: dict[str, float] | None = None
-    # Ask the language model about this many of the texts, those whose answers are most open, and learn from them.
+    # Ask the language model about this many of the texts, the least certain ones, and learn from its answers.
     lm_rows: int = Field(0, ge=0)
     # Whom to ask: the language model alone, or the prompt with demonstrations.
     lm_expert: Literal["direct", "channel", "prompt"] = "direct"
@@ -238,9 +238,9 @@ class Pile(FrozenSettings):
     @classmethod
     def _add_up(cls, value: dict[str, float] | None) -> dict[str, float] | None:
         if value is not None and not all(0 < share < 1 for share in value.values()):
-            raise ValueError("shares are each above 0 and below 1")
+            raise ValueError("each share is above 0 and below 1")
         if value is not None and abs(sum(value.values()) - 1) > 0.005:
-            raise ValueError(f"shares add up to {sum(value.values()):g}, not to 1")
+            raise ValueError(f"they add up to {sum(value.values()):g}, not to 1: give every label its share")
         return value
 
 

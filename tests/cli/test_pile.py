@@ -129,7 +129,7 @@ def test_the_language_model_is_asked_within_a_budget(run, command, lm_folder, tm
         (["--experts", "encoder,cosine"], "two ways to ask the same encoder"),
         (["--experts", "boat"], "boat"),
         (["--method", "z-icl", "--gold", "GOLD"], "learn from no labels"),
-        (["--gold", "GOLD"], "no column 'gold'"),
+        (["--gold", "GOLD"], "has no column 'gold'"),
     ],
 )
 def test_wrong_options_are_named_before_anything_is_learned(run, command, tickets, given, message):

@@ -202,7 +202,7 @@ def test_a_missing_value_of_pandas_is_a_gap():
 
 @pytest.mark.parametrize("wrong", [{"soup": 0.9, "train": 0.3}, {"soup": 1.0, "train": 0.0}])
 def test_shares_that_are_none_are_refused(wrong):
-    with pytest.raises(ValueError, match="shares"):
+    with pytest.raises(ValueError, match="share"):
         Pile(method="mixture", shares=wrong)
 
 

@@ -56,7 +56,7 @@ class ClassifyOptions(ClassifierOptions):
         int | None,
         typer.Option(
             "--lm-rows",
-            help="Ask the language model about this many of the most open texts, and learn from its answers. [0]",
+            help="Ask the language model about this many of the least certain texts, and learn from its answers. [0]",
             min=0,
             rich_help_panel=CLASSIFIER,
         ),

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from zicl.score.results import Prediction
 
 # How many sentences the demo learns from, how many of these it checks, and how many it prints.
-_PILE, _CHECKED, _PRINTED = 1000, 100, 8
+_PILE, _CHECKED, _PRINTED = 1000, 100, 5
+# A sentence is printed up to this many characters.
+_WIDTH = 70
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,10 @@ def demo(
         classifier, started = ZICLClassifier(labels=LABELS, offline=offline), time.perf_counter()
         results = classifier.fit(pile, report=report).classify(pile)
         rows.append(_row("z-icl+: the encoder and the pile", results, gold, _PILE / (time.perf_counter() - started)))
-    _show(results[:_PRINTED], gold)
     _show_rows(rows)
-    print_status("Why? The first one, explained:")
+    print_status(f"The first {_PRINTED} of the {_CHECKED}, by z-icl+:")
+    _show(results[:_PRINTED], gold)
+    print_status("What each expert said about the first one:")
     from rich.console import Console
 
     from zicl.explanation import Explanation
@@ -103,7 +106,9 @@ def _show(results: Sequence[Prediction], gold: Sequence[str]) -> None:
     table = Table("sentence", "prediction", "probability", "right?")
     for result, truth in zip(results, gold, strict=False):
         mark = "✓" if result.label == truth else f"✗ {truth}"
-        table.add_row(Text(str(result.text)), result.label, f"{result.probabilities[result.label]:.0%}", mark)
+        text = str(result.text)
+        shown = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+        table.add_row(Text(shown), result.label, f"{result.probabilities[result.label]:.0%}", mark)
     Console(highlight=False).print(table)
 
 

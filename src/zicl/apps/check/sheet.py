@@ -116,7 +116,12 @@ def _gold_rows(
     rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False)
     for number, each in enumerate(rows, start=1):
         where = row_name(str(path), number)
-        label = _parse_label(str(cell_value(each.columns, "gold", where) or "").strip(), choices, where)
+        if "gold" not in each.columns:
+            raise TextError(
+                f"{path} has no column 'gold'",
+                hint="give that name to the column with the labels; an empty cell is a label that is not known",
+            )
+        label = _parse_label(str(each.columns["gold"] or "").strip(), choices, where)
         if label:
             yield where, each.text, label
 
