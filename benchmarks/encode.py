@@ -89,7 +89,7 @@ def with_openvino(encoder: Any, threads: int) -> Any:
             return [compiled(features)[0]]
 
     other = load_encoder(encoder.name, offline=True)
-    other._session = Session()  # type: ignore[attr-defined]
+    vars(other)["_session"] = Session()
     return other
 
 

@@ -228,13 +228,15 @@ def test_an_original_that_is_no_onnx_file(tmp_path):
 def test_threads_are_those_of_the_process(monkeypatch):
     from zicl._util import process
 
-    monkeypatch.setattr(process, "_threads", None)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert process.thread_count() == 3
+    # One thread, as in all tests: torch and FAISS are set as well.
+    process.use_threads(1)
+    assert process.thread_count() == 1
+    process.use_threads(None)
+    assert process.thread_count() == 1
     monkeypatch.delenv("OMP_NUM_THREADS")
     assert process.thread_count() >= 1
-    monkeypatch.setattr(process, "_threads", 5)
-    assert process.thread_count() == 5
 
 
 HEAVY = "[name for name in ('torch', 'transformers', 'sentence_transformers', 'onnx') if name in sys.modules]"

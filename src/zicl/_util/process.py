@@ -13,8 +13,6 @@ from importlib.util import find_spec
 from zicl.exceptions import MissingExtraError
 
 __version__ = "0.1.0"
-# The number of threads that use_threads was given, for libraries that are told it when a model is loaded.
-_threads: int | None = None
 
 
 def go_offline() -> None:
@@ -29,10 +27,10 @@ def use_threads(count: int | None) -> None:
 
     Results are bit-identical only for equal numbers of threads.
     """
-    global _threads  # noqa: PLW0603
     if count is None:
         return
-    _threads = count
+    # Read by thread_count, for libraries that are told it when a model is loaded.
+    os.environ["OMP_NUM_THREADS"] = str(count)
     import faiss
     import torch
 
@@ -41,10 +39,8 @@ def use_threads(count: int | None) -> None:
 
 
 def thread_count() -> int:
-    """Return the number of threads that was set, else ``OMP_NUM_THREADS``, which torch goes by, else one per core."""
+    """Return ``OMP_NUM_THREADS``, which ``use_threads`` sets and torch goes by, else one per core."""
     given = os.environ.get("OMP_NUM_THREADS", "")
-    if _threads is not None:
-        return _threads
     if given.isdecimal() and int(given):
         return int(given)
     # The cores that this process may use, as in a container; other systems than Linux do not tell.

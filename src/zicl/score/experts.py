@@ -24,7 +24,7 @@ SCALE = 20.0
 # A label's words and its synonyms are compared in several phrases each, because no single one suits every task.
 PHRASES = ("{}", "This is {}.", "It was {}.", "A text that is {}.", "The topic is {}.")
 # How much of a label's similarity to sentences without content is its bias: they are neutral in tone, and so too close
-# to labels that mean just that. Chosen with the phrases above: benchmarks/beyond.py --choose.
+# to labels that mean just that. Chosen with the phrases above: benchmarks/beyond.py choose.
 BIAS_SHARE = 1 / 3
 
 

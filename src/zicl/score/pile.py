@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from zicl.score.calibration import Scores, log_softmax
 
-# Chosen on CR, Tweet, SST2, SST5 and AGNews, on natural and skewed shares: benchmarks/beyond.py --choose.
+# Chosen on CR, Tweet, SST2, SST5 and AGNews, on natural and skewed shares: benchmarks/beyond.py choose.
 DIMENSIONS = 64
 # How much the experts' log-probabilities count beside the pile's log-likelihoods, in the fit and afterwards.
 ANCHOR = 1.5
