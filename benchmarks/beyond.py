@@ -3,7 +3,6 @@
     python benchmarks/beyond.py run --data DATA        # rows and draws into benchmarks/results/beyond, resumable
     python benchmarks/beyond.py tables                 # the tables, in Markdown, from what is stored
     python benchmarks/beyond.py choose --data DATA     # settings of the pile, on the tasks they were chosen on
-    python benchmarks/beyond.py encoders --data DATA   # encoders of the catalog, on the same tasks
 
 DATA has a folder per task with test.jsonl: id, text, label. No label is used but to count what is right, except where
 gold labels are given on purpose. Every method gets the same texts; what learns from texts learns from all of them.
@@ -35,6 +34,7 @@ TITLES = {
     "encoder": "encoder",
     "z-icl+": "**z-icl+**: encoder and pile",
     "student": "encoder and a logistic student",
+    "supervised": "*logistic regression, gold labels of 80 % of the rows*",
     "direct": "language model, direct",
     "encoder+direct": "encoder and language model",
     "z-icl+lm": "z-icl+, language model asked about 300 texts",
@@ -141,6 +141,7 @@ def run(data: Path, out: Path, tasks: list[str]) -> None:
         _once(out / f"{name}.json", natural_and_skewed, task)
         _once(out / f"{name}.gold.json", gold_curve, task)
         _once(out / f"{name}.lm.json", language_model, task)
+        _once(out / f"{name}.supervised.json", supervised, task)
 
 
 def _once(path: Path, compute: Callable[[Task], dict[str, Any]], task: Task) -> None:
@@ -203,6 +204,17 @@ def gold_curve(task: Task) -> dict[str, Any]:
     return content
 
 
+def supervised(task: Task) -> dict[str, Any]:
+    """Return what logistic regression on the same vectors predicts with the gold labels of four fifths of the rows."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+
+    vectors = classifier(task, "encoder").fit().ensemble_.encoder_expert.embed([t.strip() for t in task.texts])
+    points = (vectors - vectors.mean(axis=0)) / vectors.std()
+    model = LogisticRegression(C=0.01, max_iter=500)
+    return {"predicted": cross_val_predict(model, points, task.gold, cv=5).tolist()}
+
+
 def language_model(task: Task) -> dict[str, Any]:
     """Return the language model's answers for some rows, and what they add: joined, and as a part of the fit."""
     from zicl import Pile, PromptSettings, Scoring
@@ -254,38 +266,15 @@ def choose(data: Path) -> None:
             setattr(module, name, value)
 
 
-def encoders(data: Path) -> None:
-    """Print the accuracy of each encoder on the tasks it was chosen on, alone and with the pile, and its speed."""
-    tasks = [read_task(name, data) for name in CHOSEN]
-    print("| | encoder | z-icl+ | z-icl+, one label has 90 % | texts a second |\n|---|---:|---:|---:|---:|")
-    for name in ("bge-small-en-v1.5", "gte-small", "all-minilm-l6-v2"):
-        from zicl import load_encoder
-
-        loaded = load_encoder(name)
-        started = time.perf_counter()
-        for task in tasks:
-            loaded.encode(task.texts)
-        rate = sum(len(task.texts) for task in tasks) / (time.perf_counter() - started)
-        found: dict[str, list[float]] = {"encoder": [], "z-icl+": [], "skewed": []}
-        for task in tasks:
-            for method in ("encoder", "z-icl+"):
-                fitted = classifier(task, method, encoder=loaded).fit(task.texts)
-                found[method].append(float((scores_of(fitted, task.texts).argmax(axis=1) == task.gold).mean()))
-            drawn = []
-            for rows in draws(task, "one-large"):
-                texts = [task.texts[n] for n in rows]
-                scores = scores_of(classifier(task, "z-icl+", encoder=loaded).fit(texts), texts)
-                drawn.append(float((scores.argmax(axis=1) == task.gold[rows]).mean()))
-            found["skewed"].append(float(np.mean(drawn)))
-        print(f"| {name} | " + " | ".join(f"{100 * np.mean(v):.1f}" for v in found.values()) + f" | {rate:.0f} |")
-
-
 # -- tables --------------------------------------------------------------------------------------------------
 
 
 def tables(folder: Path = RESULTS) -> dict[str, str]:
     """Return all tables by name, in Markdown."""
     stored = {name: json.loads((folder / f"{name}.json").read_text()) for name in TASKS}
+    for name in TASKS:
+        with_labels = json.loads((folder / f"{name}.supervised.json").read_text())
+        stored[name]["predicted"]["supervised"] = with_labels["predicted"]
     return {
         "main": _main(stored),
         "differences": _differences(stored),
@@ -305,7 +294,7 @@ def _main(stored: dict[str, Any]) -> str:
     lines = ["| | " + " | ".join(TASKS) + " | nine | F1 |", "|---|" + "---:|" * (len(TASKS) + 2)]
     from zicl.lab.report.cells import macro_f1
 
-    for method in METHODS:
+    for method in (*METHODS, "supervised"):
         accuracy = {task: 100 * _right(stored, task, method).mean() for task in TASKS}
         f1 = [
             100 * macro_f1(np.array(stored[task]["gold"]), np.array(stored[task]["predicted"][method])) for task in NINE
@@ -461,7 +450,7 @@ def _peers(path: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "tables", "choose", "encoders"))
+    parser.add_argument("what", choices=("run", "tables", "choose"))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--tasks", default=",".join(TASKS))
@@ -473,8 +462,6 @@ def main() -> None:
         parser.error("--data is needed")
     elif arguments.what == "run":
         run(arguments.data, arguments.out, arguments.tasks.split(","))
-    elif arguments.what == "encoders":
-        encoders(arguments.data)
     else:
         choose(arguments.data)
 

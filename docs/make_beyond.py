@@ -13,7 +13,12 @@ _MARKED = re.compile(r"(<!-- (?P<name>[a-z-]+): begin -->\n).*?(<!-- (?P=name): 
 
 def page(text: str) -> str:
     """Return the page with its tables made anew; the text around them is kept."""
-    made = runpy.run_path(str(BENCHMARKS / "beyond.py"))["tables"]()
+    return filled(text, "beyond.py")
+
+
+def filled(text: str, benchmark: str) -> str:
+    """Return a page with the tables of a benchmark in their places."""
+    made = runpy.run_path(str(BENCHMARKS / benchmark))["tables"]()
     return _MARKED.sub(lambda match: f"{match[1]}\n{made[match['name']]}\n\n{match[3]}", text)
 
 

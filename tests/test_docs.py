@@ -76,6 +76,12 @@ def test_the_python_of_the_page_on_python(place):
     assert (place / "films.zicl-clf").is_dir()
 
 
+@pytest.mark.real
+def test_the_python_of_the_page_on_labels(place):
+    said = run_python((ROOT / "docs/LABELS.md").read_text(encoding="utf-8"), place)
+    assert "'other'" in said
+
+
 def test_the_page_on_python_has_every_setting_with_its_default():
     from zicl.config import GROUPS
 
@@ -158,7 +164,7 @@ def test_no_example_needs_ray():
     assert not [name for name in WITH_RAY if ">>>" in MODULES[name]]
 
 
-@pytest.mark.parametrize("name", ["make_results", "make_beyond", "make_options", "make_studies"])
+@pytest.mark.parametrize("name", ["make_results", "make_beyond", "make_labels", "make_options", "make_studies"])
 def test_pages_with_results_are_those_of_the_stored_rows(name, monkeypatch):
     """``python docs/make_….py`` writes them anew."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from zicl._util.registry import Registry
 from zicl.config import (
     DEFAULT_METHOD,
     GROUPS,
+    ONE_LABEL,
     Calibration,
     Labelling,
     Pile,
@@ -33,7 +32,7 @@ from zicl.config import (
     parse_group,
     resolve,
 )
-from zicl.exceptions import ConfigError, EncoderMismatchError, LabelError, ModelError, PileWarning, UsageError
+from zicl.exceptions import ConfigError, EncoderMismatchError, LabelError, ModelError, UsageError
 from zicl.explanation import Explanation
 from zicl.inputs.pair import Text
 from zicl.inputs.texts import check_texts
@@ -55,10 +54,12 @@ from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder
 from zicl.retrieve.from_texts import index_texts
 from zicl.retrieve.index import Index, Searchable
 from zicl.retrieve.strategies.base import RETRIEVERS
+from zicl.score.decision import check_decision
 from zicl.score.ensemble import Ensemble, Fitted, fit_priors, with_given_priors
 from zicl.score.experts import EncoderExpert
 from zicl.score.factory import build_ensemble, pick_template
 from zicl.score.fit import Question, check_pile, learn_pile
+from zicl.score.gold import read_labels_of_texts
 from zicl.score.pipeline import Pipeline, check_fields
 from zicl.score.results import Prediction
 
@@ -101,13 +102,16 @@ class ZICLClassifier(TextClassifier):
     texts : the pile, for a ``fit`` without texts; also the corpus, where there is no other
     encoder : the sentence encoder, where no corpus brings its own
     retrieval, labelling, prompt, scoring, pile : settings; the fields that are set override those of the method
+    none : the name for texts that fit no label, which is then one of the classes
+    multi : judge each label by itself: a text gets any number of labels, also none of them
+    threshold : the probability from which on a text gets ``none``, or with ``multi`` a label; also one per label
     calibrate : "batch", "neutral", "contextual", "domain", "pmi", or a ``Calibration`` with more settings
     seed : decides every random draw, together with the text itself
     offline : reach no network
 
     Attributes
     ----------
-    classes_ : label names, sorted, the order of all columns
+    classes_ : label names and ``none``, sorted, the order of all columns
     labels_ : the labels with the synonyms in use
     settings_ : the settings in force, those of the method and the defaults included
     ensemble_ : what predicts; ``pipeline_`` is the part of it that asks the language model, if any
@@ -116,7 +120,8 @@ class ZICLClassifier(TextClassifier):
         where no language model is asked
 
     ``decision_function`` returns the values that are compared; for binary problems their difference. ``predict_proba``
-    is their softmax.
+    is their softmax. With ``multi``, ``predict`` returns an indicator matrix, one column per class, and the values are
+    log-odds, whose probabilities need not add up to 1.
 
     """
 
@@ -134,6 +139,9 @@ class ZICLClassifier(TextClassifier):
         prompt: PromptSettings | None = None,
         scoring: Scoring | None = None,
         pile: Pile | None = None,
+        none: str | None = None,
+        multi: bool = False,
+        threshold: float | Mapping[str, float] | None = None,
         calibrate: str | Calibration | None = None,
         seed: int = 0,
         offline: bool = False,
@@ -149,6 +157,9 @@ class ZICLClassifier(TextClassifier):
         self.prompt = prompt
         self.scoring = scoring
         self.pile = pile
+        self.none = none
+        self.multi = multi
+        self.threshold = threshold
         self.calibrate = calibrate
         self.seed = seed
         self.offline = offline
@@ -191,7 +202,7 @@ class ZICLClassifier(TextClassifier):
         if self.labels is None:
             raise LabelError("no labels were given", hint='ZICLClassifier(labels=["terrible", "great"])')
         labels, settings = Labels.of(self.labels), self._settings()
-        gold = {} if y is None else _known_labels(texts, y, labels)
+        gold = {} if y is None else read_labels_of_texts(texts, y, labels, settings.decision)
         self._check_settings(labels, settings, texts, budget)
         ensemble, cluster_texts = self._build(labels, settings, texts)
         ensemble = fit_priors(ensemble, settings.calibration, texts or (), int(self.seed), report)
@@ -240,6 +251,7 @@ class ZICLClassifier(TextClassifier):
         parse_group("scoring", settings.scoring.model_dump(), "scoring: ")
         if labels.counted and settings.calibration.method == "neutral":
             raise ConfigError("neutral sentences have no options to choose from", hint="use another calibration")
+        check_decision(labels, settings, has_texts=bool(texts))
         check_pile(labels, settings, has_texts=bool(texts), spends=learns_from_lm)
 
     def learns(self) -> list[str]:
@@ -273,8 +285,9 @@ class ZICLClassifier(TextClassifier):
         asking = settings._replace(
             scoring=settings.scoring.model_copy(update={"experts": (settings.pile.lm_expert,)}),
             calibration=Calibration(method="neutral"),
-            # An answer does not depend on how many others are asked for.
+            # An answer does not depend on how many others are asked for, nor on what becomes of it.
             pile=Pile(),
+            decision=ONE_LABEL,
         )
         if settings.pile.lm_expert == "prompt" and not settings.retrieval.k:
             preset = get_method("z-icl")
@@ -304,6 +317,14 @@ class ZICLClassifier(TextClassifier):
             "scoring": self.scoring,
             "calibration": calibrate,
             "pile": self.pile,
+            "decision": parse_group(
+                "decision",
+                {
+                    "none": self.none,
+                    "multi": self.multi,
+                    "threshold": dict(self.threshold) if isinstance(self.threshold, Mapping) else self.threshold,
+                },
+            ),
         }
         return resolve(self.method, given, counted=Labels.of(self.labels).counted)
 
@@ -343,6 +364,7 @@ class ZICLClassifier(TextClassifier):
             clusters=clusters,
             encoder_expert=self._encoder_expert(index, scoring) if scoring.encoder_expert else None,
         )
+        ensemble = replace(ensemble, decision=settings.decision)
         return with_given_priors(ensemble, settings.calibration), clusters.texts if clusters else ()
 
     def _encoder_expert(self, index: Searchable | None, scoring: Scoring) -> EncoderExpert:
@@ -367,7 +389,7 @@ class ZICLClassifier(TextClassifier):
             prompt = settings.prompt.model_copy(update={"template": (template.input, template.label)})
             settings = settings._replace(prompt=prompt)
         self.settings_ = settings
-        self.classes_ = np.array(sorted(self.labels_.names), dtype=object)
+        self.classes_ = np.array(sorted(ensemble.names), dtype=object)
         return self
 
     def _search_index(self, retrieval: Retrieval, texts: Sequence[Text] | None) -> Searchable | None:
@@ -430,15 +452,25 @@ class ZICLClassifier(TextClassifier):
     def decision_function(self, X: Iterable[Any]) -> NDArray[np.float64]:
         """Return the values that are compared, one column per class; for binary problems ``score[1] - score[0]``."""
         rows = [{score.label: score.value for score in prediction.scores} for prediction in self.classify(X)]
-        return binary_difference(self._columns(rows))
+        columns = self._columns(rows)
+        return columns if self.settings_.decision.multi else binary_difference(columns)
 
     def predict_proba(self, X: Iterable[Any]) -> NDArray[np.float64]:
-        """Return the softmax of the values that are compared, one column per class."""
+        """Return the softmax of the values that are compared, one column per class; with ``multi`` each class' own."""
         return self._columns([prediction.probabilities for prediction in self.classify(X)])
 
-    def predict(self, X: Iterable[Any]) -> NDArray[np.object_]:
-        """Return the label with the highest score."""
-        return np.array([prediction.label for prediction in self.classify(X)], dtype=object)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = bool(self.multi)
+        return tags
+
+    def predict(self, X: Iterable[Any]) -> NDArray[Any]:
+        """Return the label with the highest score; with ``multi`` an indicator matrix, one column per class."""
+        predictions = self.classify(X)
+        if not self.settings_.decision.multi:
+            return np.array([prediction.label for prediction in predictions], dtype=object)
+        rows = [[name in prediction.labels for name in self.classes_] for prediction in predictions]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.classes_))
 
     def _columns(self, rows: Sequence[dict[str, float]]) -> NDArray[np.float64]:
         return np.array([[row[name] for name in self.classes_] for row in rows]).reshape(len(rows), len(self.classes_))
@@ -539,6 +571,7 @@ def _load(
         seed=content["seed"],
         offline=offline,
         calibrate=groups.pop("calibration"),
+        **groups.pop("decision").model_dump(),
         **groups,
     )._restore(fitted)
     expert = classifier.ensemble_.encoder_expert
@@ -553,46 +586,3 @@ def _load(
             hint="its weights or tokenizer changed: get the old ones, or pass lm=… to use these knowingly",
         )
     return classifier
-
-
-def _known_labels(texts: Sequence[Text] | None, y: Iterable[Any], labels: Labels) -> dict[Text, str]:
-    """Return the labels that ``y`` knows, by text; a text with two different ones counts as unknown, with a warning."""
-    values = list(y)
-    unknown = sorted({repr(value) for value in values if not _is_gap(value, labels) and value not in labels.names})
-    if unknown:
-        raise LabelError(
-            f"y holds values that are no label: {', '.join(unknown[:5])}",
-            hint=f"the labels are: {', '.join(labels.names)}; None, NaN or -1 where a label is not known",
-        )
-    if texts is None:
-        if any(not _is_gap(value, labels) for value in values):
-            raise UsageError("labels were given without texts", hint="fit(texts, labels), one label per text")
-        return {}
-    if len(values) != len(texts):
-        raise UsageError(f"{len(texts)} texts were given, and {len(values)} labels", hint="give one label per text")
-    gold: dict[Text, str] = {}
-    contradictory: dict[Text, int] = {}
-    for row, (text, value) in enumerate(zip(texts, values, strict=True)):
-        if not _is_gap(value, labels) and gold.setdefault(text.strip(), str(value)) != value:
-            contradictory.setdefault(text.strip(), row)
-    if contradictory:
-        warnings.warn(
-            f"y contradicts itself: {len(contradictory)} text{'s have' if len(contradictory) > 1 else ' has'} two "
-            f"different labels (row {min(contradictory.values())} is one), and count as unlabelled",
-            PileWarning,
-            stacklevel=3,
-        )
-    return {text: label for text, label in gold.items() if text not in contradictory}
-
-
-def _is_gap(value: Any, labels: Labels) -> bool:
-    """Return whether a value of ``y`` says that the label is not known: None, NaN, -1, or an empty text."""
-    if isinstance(value, str):
-        # An array that holds text beside -1 holds it as text.
-        return value not in labels.names and value in ("", "-1", "nan", "None")
-    # pandas' missing value is neither equal nor unequal to anything.
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, Real) and _is_no_label(value))
-
-
-def _is_no_label(value: Real) -> bool:
-    return math.isnan(value) or value == -1

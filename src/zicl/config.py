@@ -244,6 +244,45 @@ class Pile(FrozenSettings):
         return value
 
 
+class Decision(FrozenSettings):
+    """How many labels a text gets: exactly one, one or ``none``, or with ``multi`` any number."""
+
+    # The name for texts that fit no label. Without it, every text gets a label.
+    none: str | None = None
+    # Judge each label by itself: a text gets any number of labels, also none of them.
+    multi: bool = False
+    # The probability from which on a text gets ``none``, or with ``multi`` a label; one number, or one per label.
+    # Without it, ``none`` competes with the labels, and a label needs 0.5.
+    threshold: float | dict[str, float] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.multi and self.none is not None:
+            raise ValueError("with multi a text may get no label at all: leave out none")
+        if self.none is not None and not self.none.strip():
+            raise ValueError("none is a name, for example 'other'")
+        if self.threshold is not None and not (self.multi or self.none):
+            raise ValueError("threshold is for none or multi, and neither is set")
+        if isinstance(self.threshold, dict) and not self.multi:
+            raise ValueError("thresholds by label are for multi; none has one")
+        values = self.threshold.values() if isinstance(self.threshold, dict) else [self.threshold]
+        if not all(value is None or 0 <= value <= 1 for value in values):
+            raise ValueError("a threshold is a probability, from 0 to 1")
+        return self
+
+    def label_threshold(self, label: str) -> float:
+        """Return the probability from which on a text gets a label, with ``multi``.
+
+        >>> Decision(multi=True, threshold={"sports": 0.8}).label_threshold("sports")
+        0.8
+        """
+        value = self.threshold.get(label) if isinstance(self.threshold, dict) else self.threshold
+        return 0.5 if value is None else value
+
+
+ONE_LABEL = Decision()
+
+
 class Settings(NamedTuple):
     """All settings in force, by group."""
 
@@ -253,6 +292,7 @@ class Settings(NamedTuple):
     scoring: Scoring = Scoring()
     calibration: Calibration = Calibration()
     pile: Pile = Pile()
+    decision: Decision = ONE_LABEL
 
 
 # Groups of settings by the names that the command line and saved classifiers use.
@@ -263,6 +303,7 @@ GROUPS: dict[str, type[FrozenSettings]] = {
     "scoring": Scoring,
     "calibration": Calibration,
     "pile": Pile,
+    "decision": Decision,
 }
 
 _NO_DEMOS = Settings(Retrieval(k=0), Labelling(words="original"))

@@ -36,8 +36,9 @@ class Explanation:
         """The prompt's text for the predicted label; empty where no language model was asked."""
         if self.prediction.prepared is None:
             return ""
-        best = [score.label for score in self.prediction.scores].index(self.label)
-        return self.prediction.prepared.prompt.text(best)
+        # The last score may be that of none of the labels, which no prompt names.
+        values = [score.value for score in self.scores[: len(self.prediction.prepared.labels)]]
+        return self.prediction.prepared.prompt.text(int(np.argmax(values)))
 
     @property
     def scores(self) -> tuple[LabelScore, ...]:
@@ -46,10 +47,13 @@ class Explanation:
 
     @property
     def experts(self) -> dict[str, dict[str, float]]:
-        """What each expert says by itself, as probabilities by label; empty where only one prompt was scored."""
+        """What each expert says by itself, as probabilities by label; empty where only one prompt was scored.
+
+        An expert that gives no score to none of the labels has no probability for it.
+        """
         names = [score.label for score in self.scores]
         return {
-            term: dict(zip(names, np.exp(log_softmax(np.array(values))).tolist(), strict=True))
+            term: dict(zip(names, np.exp(log_softmax(np.array(values))).tolist(), strict=False))
             for term, values in self.prediction.terms.items()
         }
 
@@ -60,6 +64,7 @@ class Explanation:
             "text": text,
             **({"pair": second[0]} if second else {}),
             "label": self.label,
+            "labels": list(self.prediction.labels),
             "probabilities": self.prediction.probabilities,
             "scores": {
                 s.label: {"log_likelihood": s.log_likelihood, "tokens": s.tokens, "value": s.value} for s in self.scores
@@ -119,7 +124,8 @@ class Explanation:
             cells = [score.label, f"{self.prediction.probabilities[score.label]:6.1%}"]
             if score.log_likelihood is not None:
                 cells += [f"{score.log_likelihood:.2f}", str(score.tokens)]
-            yield [*cells, *(f"{said[score.label]:.1%}" for said in self.experts.values())]
+            said = [expert.get(score.label) for expert in self.experts.values()]
+            yield [*cells, *("–" if each is None else f"{each:.1%}" for each in said)]
 
     def _score_table(self) -> Any:
         from rich.markup import escape
@@ -128,7 +134,7 @@ class Explanation:
         table = Table(*self._columns(), box=None, header_style="dim")
         for label, probability, *cells in self._rows():
             bar = f"{probability} {'█' * round(20 * self.prediction.probabilities[label])}"
-            table.add_row(escape(label), bar, *cells, style="bold" if label == self.label else "")
+            table.add_row(escape(label), bar, *cells, style="bold" if label in self.prediction.labels else "")
         return table
 
     def _notes(self, prompt: Prompt) -> str:

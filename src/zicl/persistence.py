@@ -36,7 +36,7 @@ from zicl.retrieve.index import Index, Searchable
 from zicl.score.ensemble import Fitted
 from zicl.score.pile import Linear, PileModel
 
-FORMAT = 3
+FORMAT = 4
 LABELS, CLASSIFIER, PILE = "labels.toml", "classifier.json", "pile.safetensors"
 
 
@@ -260,9 +260,7 @@ def restore_settings(folder: Path, content: dict[str, Any]) -> tuple[dict[str, F
 def _read_pile(folder: Path, saved: dict[str, Any] | None) -> PileModel | None:
     if saved is None:
         return None
-    linear = read_linear(folder / PILE, saved["weights"])
-    shares, known = tuple(saved["shares"]), saved["shares_known"]
-    return PileModel(linear, shares, saved["stability"], saved["texts"], known, saved["source"])
+    return PileModel.from_dict(saved, read_linear(folder / PILE, saved["weights"]))
 
 
 def check_label_names(folder: Path, labels: Labels, *fitted: Iterable[str]) -> None:

@@ -67,7 +67,8 @@ def sample(
     print_status(
         f"what zicl predicted is not in it, so as not to sway you, but in {key_path(sheet)}: keep the two together"
     )
-    print_status(f"fill in its column 'gold', then: zicl check score {sheet}")
+    several = ": labels separated by |, or - for none of them" if predictions[0].multi else ""
+    print_status(f"fill in its column 'gold'{several}, then: zicl check score {sheet}")
 
 
 @app.command("score")
@@ -104,7 +105,8 @@ def _show(result: CheckReport) -> None:
         f"accuracy {_shown(accuracy)}, from {accuracy.labelled:,} labelled rows that stand for {accuracy.rows:,.0f}"
     )
     console.print(_labels_table(result))
-    console.print(_confusion_table(result))
+    if result.confusion:
+        console.print(_confusion_table(result))
     console.print(_threshold_line(result))
     if result.mistakes:
         console.print("the most confident mistakes:")

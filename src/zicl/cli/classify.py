@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 import typer
 
 from zicl._util.process import use_threads
+from zicl.cli.classified import (
+    LabelSet,
+    SummaryLine,
+    output_row,
+    print_fitted,
+    print_none_curve,
+    print_summary,
+    print_table,
+)
 from zicl.cli.cluster_options import OnOption, check_cost, classification_workers, connected, parse_cluster
 from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.help import CLASSIFIER, INPUT
@@ -35,9 +43,6 @@ if TYPE_CHECKING:
 # Rows are scored and written in chunks, counted from the file's first row: a resumed run forms the same ones.
 # Without a language model they are larger: texts of one length are encoded together.
 _CHUNK, _CHUNK_ENCODED = 16, 1024
-_LEAST_CERTAIN = 5
-# Margins below which a person might want to look, and the number of rows from which their shares mean something.
-_MARGINS, _ENOUGH_ROWS = (0.05, 0.1, 0.2, 0.4), 20
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,15 @@ class ClassifyOptions(ClassifierOptions):
         str | None,
         typer.Option("--budget", help="The same, for about this long: 90s, 5m or 1h.", rich_help_panel=CLASSIFIER),
     ] = None
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also",
+            help="Another set of labels for the same texts, which are encoded once: tone=angry,calm, or "
+            "tone=labels.toml. May be repeated.",
+            rich_help_panel=CLASSIFIER,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if self.budget is not None and self.lm_rows is not None:
@@ -72,11 +86,27 @@ class ClassifyOptions(ClassifierOptions):
         if self.budget is not None:
             parse_duration(self.budget)
         super().__post_init__()
+        self.label_sets()
         preflight(file=None if self.gold is None else str(self.gold))
         if self.saved is None and self.gold is not None and self.resolved().pile.method == "none":
             raise UsageError(
                 f"--gold {self.gold}: these options learn from no labels", hint="leave it out, or use --method z-icl+"
             )
+
+    def label_sets(self) -> dict[str, ClassifyOptions]:
+        """Return the options for each set of labels, by the prefix of its columns; wrong ones are errors."""
+        sets: dict[str, ClassifyOptions] = {"": self}
+        for entry in self.also or []:
+            name, equals, labels = (part.strip() for part in entry.partition("="))
+            if not (name and equals and labels) or f"{name}:" in sets:
+                raise UsageError(
+                    f"--also {entry!r}: expected NAME=LABELS, each name once", hint="--also tone=angry,calm"
+                )
+            # Gold labels, shares, synonyms and thresholds are those of --labels.
+            sets[f"{name}:"] = replace(
+                self, labels=labels, also=None, gold=None, shares=None, synonyms=None, threshold=None
+            )
+        return sets
 
     def asks_to_learn(self) -> bool:
         """Return whether the language model is asked about texts to learn from."""
@@ -98,14 +128,20 @@ class ClassifyOptions(ClassifierOptions):
             raise UsageError("--budget is spent on learning from a file, and none was given", hint="--file, or --fit")
         if self.gold is None:
             return classifier.fit(texts, budget=budget, report=report)
-        from zicl.apps.check.sheet import read_gold
-        from zicl.prompt.labels import Labels
-
-        gold = read_gold(self.gold, Labels.of(classifier.labels).names, **columns)
+        gold = self.read_gold(columns)
         pile = [text.strip() for text in texts or ()]
         pile += [text for text in gold if text not in set(pile)]
         print_status(f"{len(gold):,} gold labels from {self.gold}")
         return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, report=report)
+
+    def read_gold(self, columns: Mapping[str, Any]) -> dict[Text, str]:
+        """Return the gold labels by text, if there are any; several of one text are joined by ``|``."""
+        from zicl.apps.check.sheet import read_gold
+
+        if self.gold is None or self.labels is None:
+            return {}
+        names = [*self._labels(self.labels).names, *filter(None, [self.none])]
+        return read_gold(self.gold, names, multi=self.multi, **columns)
 
 
 def parse_duration(text: str) -> float:
@@ -164,6 +200,15 @@ def classify(
             rich_help_panel=INPUT,
         ),
     ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top",
+            help="Write the N likeliest labels with their probabilities, instead of columns for every label.",
+            min=1,
+            rich_help_panel=INPUT,
+        ),
+    ] = None,
     save: Annotated[
         Path | None,
         typer.Option("--save", help="Save the classifier to this folder, for --with.", rich_help_panel=CLASSIFIER),
@@ -175,12 +220,8 @@ def classify(
     preflight(file=file, output=output, save=save)
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None:
-        check_cost(options)
-        if not options.asks_lm():
-            raise UsageError(
-                f"--on spreads the language model's work, and {options.saved or options.method or 'z-icl+'} asks none",
-                hint="leave it out, or ask a language model: --method z-icl",
-            )
+        _check_spread(options)
+    _check_one_set(options, {"--save": save, "--on": on, "--options-column": options_column})
     columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
     rows = _read_rows(texts, file, text_column, columns)
     print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
@@ -191,8 +232,12 @@ def classify(
             report("loading the models", 0, None)
             fit_columns = {"text_column": text_column, "pair_column": pair_column}
             fit_texts = (lambda: [row.text for row in rows]) if file else None
-            classifier = options.any_classifier(fit_texts, report, fit_columns)
-        added = added_columns(classifier)
+            label_sets = [
+                LabelSet(each.any_classifier(fit_texts, report, fit_columns), prefix, top)
+                for prefix, each in options.label_sets().items()
+            ]
+        classifier = label_sets[0].classifier
+        added = [column for each in label_sets for column in each.columns]
         if _has_ensemble(classifier) and options.corpus is not None and classifier.index_ is None:
             print_status(
                 f"{classifier.method_} takes the encoder of {options.corpus} and shows no demonstrations: "
@@ -201,10 +246,9 @@ def classify(
         _check_rows(classifier, rows, added, {"--options-column": options_column, "--on": on})
         _check_row_options(classifier, rows, file)
         if _has_ensemble(classifier):
-            _print_fitted(
-                classifier,
-                f"as saved in {options.saved}" if options.saved else f"from {options.fit or file or options.gold}",
-            )
+            source = f"as saved in {options.saved}" if options.saved else f"from {options.fit or file or options.gold}"
+            for each in label_sets:
+                print_fitted(each, source)
             rows = [rows[n] for n in classifier.order([row.text for row in rows])]
         if save is not None:
             classifier.save(save)
@@ -215,6 +259,8 @@ def classify(
                 output,
                 {
                     **classifier.fingerprint(),
+                    "also": [each.classifier.fingerprint() for each in label_sets[1:]],
+                    "top": top,
                     "review_below": review_below,
                     "columns": [text_column, pair_column, options_column],
                 },
@@ -225,10 +271,29 @@ def classify(
             )
         searchers = 0 if cluster_choice is None else cluster_choice.searchers
         with _workers(options, classifier, cluster, searchers) as pool:
-            lines = list(_classify_rows(classifier, rows, added, target, review_below, pool, json_output=json_output))
+            lines = list(_classify_rows(label_sets, rows, target, review_below, pool, json_output=json_output))
     if target is None and not json_output:
-        _print_table(lines, review_below)
-    _print_summary(lines, review_below)
+        print_table(lines, review_below, top)
+    print_summary(lines, review_below)
+    if options.none is not None:
+        print_none_curve(lines, options.none, options.read_gold(fit_columns))
+
+
+def _check_spread(options: ClassifyOptions) -> None:
+    """Refuse a cluster where no language model is asked, and check what it would cost."""
+    check_cost(options)
+    if not options.asks_lm():
+        raise UsageError(
+            f"--on spreads the language model's work, and {options.saved or options.method or 'z-icl+'} asks none",
+            hint="leave it out, or ask a language model: --method z-icl",
+        )
+
+
+def _check_one_set(options: ClassifyOptions, given: Mapping[str, Any]) -> None:
+    """Refuse what is for one set of labels where there are several."""
+    unused = [name for name, value in given.items() if value is not None]
+    if options.also and unused:
+        raise UsageError(f"{unused[0]} is for one set of labels", hint="leave it out, or leave out --also")
 
 
 def _read_rows(
@@ -336,22 +401,9 @@ def _workers(
 # -- classifying, chunk by chunk -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SummaryLine:
-    """What the summary needs of a prediction: the prompts of a long file would fill the memory."""
-
-    id: str
-    text: str
-    label: str
-    probabilities: Mapping[str, float]
-    margin: float
-    cut: bool
-
-
 def _classify_rows(
-    classifier: ZICLClassifier | DistilledClassifier,
+    label_sets: Sequence[LabelSet],
     rows: Sequence[InputRow],
-    added: Sequence[str],
     target: OutputFile | None,
     review_below: float | None,
     pool: WorkerPool | None,
@@ -360,6 +412,7 @@ def _classify_rows(
 ) -> Iterator[SummaryLine]:
     from zicl.inputs.output import to_json
 
+    classifier = label_sets[0].classifier
     asks_lm = _has_ensemble(classifier) and classifier.lm_ is not None
     size = _CHUNK if asks_lm else _CHUNK_ENCODED
     starts = range(0, len(rows), size)
@@ -376,7 +429,9 @@ def _classify_rows(
         report("classifying", 0, total)
         for chunk, predictions in zip(chunks, predicted, strict=True):
             finished += len(chunk)
-            records = [output_row(row, p, added, review_below) for row, p in zip(chunk, predictions, strict=True)]
+            others = [each.classifier.classify([row.text for row in chunk]) for each in label_sets[1:]]
+            by_row = zip(predictions, *others, strict=True)
+            records = [output_row(row, p, label_sets, review_below) for row, p in zip(chunk, by_row, strict=True)]
             if target:
                 target.write(records)
             if json_output:
@@ -386,7 +441,7 @@ def _classify_rows(
             report("classifying", finished, total)
             for row, record, p in zip(chunk, records, predictions, strict=True):
                 cut = bool(record.get("input_cut"))
-                yield SummaryLine(row.id, str(row.text)[:120], p.label, p.probabilities, p.margin, cut)
+                yield SummaryLine.of(row, p, cut=cut)
 
 
 def _predict_here(
@@ -420,118 +475,3 @@ def _advance(report: ProgressReport, done: int, total: int) -> Callable[[int], N
         report("classifying", done, total)
 
     return advance
-
-
-# -- what is written and printed --------------------------------------------------------------------------
-
-
-def added_columns(classifier: ZICLClassifier | DistilledClassifier) -> list[str]:
-    """Return the columns that the output adds; those of a prompt and its scores only with a language model."""
-    from zicl.score.ensemble import PILE
-
-    names = classifier.labels_.names
-    columns = ["predicted", "review", "probability", "margin", *(f"p:{name}" for name in names)]
-    if not _has_ensemble(classifier):
-        return columns
-    ensemble = classifier.ensemble_
-    if ensemble.main is not None:
-        columns += [f"{kind}:{name}" for name in names for kind in ("log_likelihood", "tokens")]
-    # The values compared are not always the first prompt's log-likelihoods: every raw score is kept.
-    if ensemble.is_calibrated:
-        columns += [f"value:{name}" for name in names]
-    if ensemble.joins:
-        terms = [*ensemble.term_names, *([PILE] if ensemble.pile else [])]
-        columns += [f"term:{term}:{name}" for term in terms for name in names]
-    return [*columns, "demonstrations", "input_cut"] if ensemble.main is not None else columns
-
-
-def output_row(
-    row: InputRow, prediction: Prediction | DistilledPrediction, added: Sequence[str], review_below: float | None
-) -> dict[str, Any]:
-    """Return a row of the output. One for a person to review has no label, but all its probabilities."""
-    from zicl.score.results import Prediction
-
-    review = prediction.margin < (review_below or 0.0)
-    record = {
-        **row.columns,
-        # A row that may choose from only some of the labels leaves the columns of the others empty.
-        **dict.fromkeys(added, None),
-        "predicted": "" if review else prediction.label,
-        "review": review,
-        "probability": round(prediction.probabilities[prediction.label], 6),
-        "margin": round(prediction.margin, 6),
-        **{f"p:{name}": round(p, 6) for name, p in prediction.probabilities.items()},
-    }
-    if isinstance(prediction, Prediction):
-        for score in prediction.scores:
-            if score.log_likelihood is not None:
-                record[f"log_likelihood:{score.label}"] = round(score.log_likelihood, 5)
-                record[f"tokens:{score.label}"] = score.tokens
-            if f"value:{score.label}" in record:
-                record[f"value:{score.label}"] = round(score.value, 5)
-        labels = [score.label for score in prediction.scores]
-        for term, values in prediction.terms.items():
-            record |= {f"term:{term}:{label}": round(v, 5) for label, v in zip(labels, values, strict=True)}
-        if prediction.prepared is not None:
-            prompt = prediction.prepared.prompt
-            record |= {"demonstrations": prompt.kept, "input_cut": prompt.input_cut}
-    return record
-
-
-def _print_fitted(classifier: ZICLClassifier, source: str) -> None:
-    """Print what was learned and from which texts, and the words that show the labels."""
-    given = classifier.settings_.calibration.priors is not None
-    for term, priors in classifier.fitted_.priors.items():
-        shown = ", ".join(f"{name} {prior:.1%}" for name, prior in priors.items())
-        print_status(f"label priors ({term}), {'as given' if given else source}: {shown}; subtracted from every score")
-    if texts := classifier.fitted_.cluster_texts:
-        print_status(f"{len(texts):,} demonstration sets, {source}; rows are labelled and written set by set")
-    if (pile := classifier.fitted_.pile) is not None:
-        shares = ", ".join(f"{n} {s:.1%}" for n, s in zip(classifier.labels_.names, pile.shares, strict=True))
-        asked = classifier.settings_.pile.lm_rows
-        print_status(
-            f"learned from {pile.texts:,} different texts, {source}: shares {shares}; the pile counts "
-            f"{pile.weight:.0%}{f', the language model was asked about {asked:,} texts' if asked else ''}"
-        )
-    print_status("asked about each text: " + "; ".join(f"{n} ({c})" for n, c in classifier.ensemble_.costs.items()))
-    if classifier.pipeline_ is not None and classifier.pipeline_.labeler is not None:
-        words = classifier.pipeline_.labeler.words
-        print_status("demonstrations show " + ", ".join(f"{name} as {' / '.join(w)}" for name, w in words.items()))
-
-
-def _print_table(lines: Sequence[SummaryLine], review_below: float | None) -> None:
-    """Print the labels for people, one line per text."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-    from rich.text import Text
-
-    names = list(dict.fromkeys(name for line in lines for name in line.probabilities))
-    table = Table("text", "label", *map(escape, names))
-    for line in lines:
-        text = line.text if len(line.text) <= 100 else line.text[:99] + "…"
-        probabilities = (f"{line.probabilities[name]:.1%}" if name in line.probabilities else "" for name in names)
-        review = line.margin < (review_below or 0.0)
-        table.add_row(Text(text), Text("to review" if review else line.label, style="bold"), *probabilities)
-    Console(highlight=False).print(table)
-
-
-def _print_summary(lines: Sequence[SummaryLine], review_below: float | None) -> None:
-    """Print label frequencies, how many rows a margin leaves to a person, what was cut, and what was least certain."""
-    if not lines:
-        print_status("nothing was left to do")
-        return
-    counts = Counter(line.label for line in lines)
-    names = dict.fromkeys(name for line in lines for name in line.probabilities)
-    print_status("label frequencies: " + ", ".join(f"{name} {counts[name] / len(lines):.1%}" for name in names))
-    if review_below is not None or len(lines) >= _ENOUGH_ROWS:
-        margins = sorted({*_MARGINS, review_below or _MARGINS[0]})
-        below = {margin: sum(line.margin < margin for line in lines) for margin in margins}
-        shown = ", ".join(f"{count / len(lines):.1%} below {margin:g}" for margin, count in below.items())
-        print_status(f"left to a person at a margin of: {shown} (--review-below)")
-    if cut := sum(line.cut for line in lines):
-        print_status(f"{cut:,} texts were longer than the token limit and were cut")
-    if len(lines) > _LEAST_CERTAIN:
-        print_status("least certain:")
-        for line in sorted(lines, key=lambda line: line.margin)[:_LEAST_CERTAIN]:
-            print_status(f"  {line.id}: {line.label} {line.probabilities[line.label]:.1%}  {line.text[:80]}")

@@ -110,6 +110,26 @@ class ClassifierOptions(RemoteOptions):
             "--shares", help="The labels' shares, where you know them: great=0.9,terrible=0.1.", rich_help_panel=METHOD
         ),
     ] = None
+    none: Annotated[
+        str | None,
+        typer.Option(
+            "--none",
+            help="The name for texts that fit no label: --none other. Learned from the pile.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None
+    multi: Annotated[
+        bool,
+        typer.Option("--multi", help="A text may have several labels, or none: judge each.", rich_help_panel=METHOD),
+    ] = False
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            help="The probability from which on a text gets --none, or a label of --multi: 0.7, or sports=0.7.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None
     k: Annotated[int | None, typer.Option("--k", help="Number of demonstrations. [16]", rich_help_panel=METHOD)] = None
     inference: Annotated[
         str | None,
@@ -158,7 +178,12 @@ class ClassifierOptions(RemoteOptions):
     def __post_init__(self) -> None:
         # A mistake is found at once, not when texts are read and models loaded.
         if self.saved is None:
-            self._check_fit(self.resolved())
+            settings = self.resolved()
+            self._check_fit(settings)
+            if self.labels is not None:
+                from zicl.score.decision import check_decision
+
+                check_decision(self._labels(self.labels), settings, has_texts=True)
         else:
             self._check_alone()
         preflight(saved=self.saved, corpus=self.corpus, lm=self.lm, fit=self.fit)
@@ -222,7 +247,9 @@ class ClassifierOptions(RemoteOptions):
         allowed = ("corpus", "saved", "lm", "encoder", "offline", "opened", *REMOTE)
         names = [field.name for field in fields(self) if field.name not in allowed]
         given = [
-            name.replace("settings", "set").replace("_", "-") for name in names if getattr(self, name) not in (None, [])
+            name.replace("settings", "set").replace("_", "-")
+            for name in names
+            if getattr(self, name) not in (None, [], False)
         ]
         if given:
             raise UsageError(
@@ -292,17 +319,24 @@ class ClassifierOptions(RemoteOptions):
         self._check_remote(groups)
         if self.labels.isdecimal() and self.synonyms:
             raise UsageError("options that differ from row to row have no synonyms", hint="leave out --synonyms")
+        decision = groups.pop("decision", None)
         return ZICLClassifier(
             self.corpus,
-            int(self.labels) if self.labels.isdecimal() else parse_labels(self.labels, self.synonyms),
+            self._labels(self.labels),
             self.language_model(self.lm or DEFAULT_LM, offline=self.offline),
             method=self.method or self.default_method,
             encoder=self.encoder or DEFAULT_ENCODER,
             seed=self.seed or 0,
             offline=self.offline,
             calibrate=groups.pop("calibration", None),
+            **({} if decision is None else decision.model_dump()),
             **groups,
         )
+
+    def _labels(self, labels: str) -> Labels:
+        from zicl.prompt.labels import Labels
+
+        return Labels.of(int(labels)) if labels.isdecimal() else parse_labels(labels, self.synonyms)
 
     def resolved(self) -> Settings:
         """Return the settings in force, the method's included."""
@@ -344,6 +378,9 @@ class ClassifierOptions(RemoteOptions):
             ("calibration", "method"): self.calibrate,
             ("pile", "shares"): None if self.shares is None else parse_shares(self.shares),
             ("prompt", "template"): None if self.template is None else parse_template(self.template),
+            ("decision", "none"): self.none,
+            ("decision", "multi"): self.multi or None,
+            ("decision", "threshold"): None if self.threshold is None else parse_threshold(self.threshold),
         }
 
     def _check_demonstrations(self, groups: Mapping[str, Any]) -> None:
@@ -452,16 +489,32 @@ def parse_shares(text: str) -> dict[str, float]:
     >>> parse_shares("great=0.9,terrible=0.1")
     {'great': 0.9, 'terrible': 0.1}
     """
-    shares: dict[str, float] = {}
+    return _numbers_by_label("--shares", text, "great=0.9,terrible=0.1")
+
+
+def parse_threshold(text: str) -> float | dict[str, float]:
+    """Return one threshold, or one per label.
+
+    >>> parse_threshold("0.7"), parse_threshold("sports=0.7")
+    (0.7, {'sports': 0.7})
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return _numbers_by_label("--threshold", text, "0.7, or sports=0.7,world=0.4")
+
+
+def _numbers_by_label(option: str, text: str, example: str) -> dict[str, float]:
+    numbers: dict[str, float] = {}
     for entry in text.split(","):
         name, equals, value = entry.rpartition("=")
         try:
-            shares[name.strip()] = float(value)
+            numbers[name.strip()] = float(value)
         except ValueError as error:
-            raise UsageError(f"--shares {text!r}: {value!r} is no number", hint="great=0.9,terrible=0.1") from error
+            raise UsageError(f"{option} {text!r}: {value!r} is no number", hint=example) from error
         if not equals:
-            raise UsageError(f"--shares {text!r}: expected LABEL=SHARE", hint="great=0.9,terrible=0.1")
-    return shares
+            raise UsageError(f"{option} {text!r}: expected LABEL=NUMBER", hint=example)
+    return numbers
 
 
 def parse_template(text: str) -> str | tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,14 @@ class Labels:
             return cls(tuple(item if isinstance(item, Label) else Label(item) for item in value))
         raise LabelError(f"labels is {type(value).__name__}", hint='give a list, e.g. ["terrible", "great"]')
 
+    def __hash__(self) -> int:
+        # Labels are the keys of caches that are asked for every text, and there may be hundreds of them.
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.items, self.counted))
+
     def __iter__(self) -> Iterator[Label]:
         return iter(self.items)
 
@@ -105,7 +114,7 @@ class Labels:
                 return label
         raise LabelError(f"there is no label {name!r}", hint=f"there are: {', '.join(self.names)}")
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the names, in order."""
         return tuple(label.name for label in self.items)

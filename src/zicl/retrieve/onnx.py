@@ -21,8 +21,9 @@ from zicl.exceptions import ModelError, first_line
 
 MODEL, TOKENIZER, SETTINGS = "model.onnx", "tokenizer.json", "encoder.json"
 POOLINGS = ("cls", "mean")
-# Small batches win on a CPU: they stay in its cache and waste less padding.
-_BATCH = 16
+# Small batches win on a CPU: they stay in its cache and waste less padding. Short texts make larger ones, up to this
+# many tokens.
+_BATCH, _BATCH_TOKENS = 16, 512
 
 
 class OnnxEncoder:
@@ -53,9 +54,12 @@ class OnnxEncoder:
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         order = np.argsort([-len(row) for row in tokens], kind="stable")
         result = np.empty((len(tokens), self.dimension), dtype=np.float32)
-        for start in range(0, len(order), _BATCH):
-            chosen = order[start : start + _BATCH]
+        start = 0
+        while start < len(order):
+            size = max(_BATCH, _BATCH_TOKENS // max(1, len(tokens[order[start]])))
+            chosen = order[start : start + size]
             result[chosen] = self._forward([tokens[i] for i in chosen])
+            start += size
         return result
 
     def _forward(self, rows: list[list[int]]) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from zicl._util.progress import Progress, ProgressReport, silent
 from zicl._util.random import rng
-from zicl.config import Calibration
+from zicl.config import ONE_LABEL, Calibration, Decision
 from zicl.exceptions import ConfigError, UsageError
 from zicl.inputs.pair import Text, text_key
 from zicl.prompt.builder import BranchScores
@@ -48,6 +48,18 @@ class Ensemble:
     encoder_expert: EncoderExpert | None = None
     priors: Mapping[str, Scores] = field(default_factory=dict)
     pile: PileModel | None = None
+    decision: Decision = ONE_LABEL
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all that a text can get: the labels, and last the name for none of them."""
+        return self.labels.names if self.decision.none is None else (*self.labels.names, self.decision.none)
+
+    def closeness(self, vectors: Vectors) -> Scores | None:
+        """Return how close texts are to the labels, where they may fit none."""
+        if self.decision.none is None or self.encoder_expert is None:
+            return None
+        return self.encoder_expert.closeness(vectors, self.labels)
 
     @property
     def main(self) -> Pipeline | None:
@@ -152,23 +164,26 @@ class Ensemble:
         values = self._joined_values(terms, prepared.vector)
         if self.pile is not None and prepared.vector is not None:
             terms[PILE] = self.pile.scores(prepared.vector[None])[0]
-        if parts:
-            first = parts[0]
-        else:
-            first = Prediction(prepared.text, tuple(LabelScore(name, None, 0, 0.0) for name in prepared.labels.names))
+        first = parts[0] if parts else Prediction(prepared.text, ())
+        names = self.names if self.pile is not None else prepared.labels.names
+        asked = {score.label: (score.log_likelihood, score.tokens) for score in first.scores}
         return replace(
             first,
-            scores=tuple(replace(s, value=float(v)) for s, v in zip(first.scores, values, strict=True)),
+            scores=tuple(
+                LabelScore(name, *asked.get(name, (None, 0)), value)
+                for name, value in zip(names, values.tolist(), strict=True)
+            ),
             parts=tuple(parts) if len(parts) > 1 else (),
             terms={name: tuple(values.tolist()) for name, values in terms.items()},
             spread=self._spread(prepared, parts, int(np.argmax(values))),
+            decision=self.decision,
         )
 
     def _joined_values(self, terms: Mapping[str, Scores], vector: Vectors | None) -> Scores:
         joined = join_terms(np.stack([values - self.priors.get(name, 0.0) for name, values in terms.items()]))
         if self.pile is None or vector is None:
             return joined
-        together: Scores = self.pile.join(joined[None], vector[None])[0]
+        together: Scores = self.pile.join(joined[None], vector[None], self.closeness(vector[None]))[0]
         return together
 
     def _spread(self, prepared: PreparedText, parts: Sequence[Prediction], best: int) -> float | None:

@@ -49,6 +49,7 @@ class EncoderExpert:
     encoder: str
     plain: bool = False
     _cache: dict[Labels, tuple[Vectors, Scores]] = field(default_factory=dict, compare=False, repr=False)
+    _directions: dict[Labels, tuple[Vectors, Vectors]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -65,6 +66,19 @@ class EncoderExpert:
         targets, bias = self.label_vectors(labels)
         return SCALE * ((vectors @ targets.T).astype(np.float64) - bias)
 
+    def closeness(self, vectors: Vectors, labels: Labels) -> Scores:
+        """Return how close each text is to the label nearest to it: a cosine, without what all texts have in common.
+
+        What texts have in common is the mean vector of sentences without content.
+        """
+        if labels not in self._directions:
+            center = self.embed(neutral_sentences()).mean(axis=0)
+            targets = self.embed([label.description or label.words for label in labels])
+            self._directions[labels] = center, _directions(targets - center)
+        center, targets = self._directions[labels]
+        closeness: Scores = (_directions(vectors - center) @ targets.T).astype(np.float64).max(axis=1)
+        return closeness
+
     def label_vectors(self, labels: Labels) -> tuple[Vectors, Scores]:
         """Return a unit vector per label, and what to subtract from its cosines."""
         if labels.counted:
@@ -77,15 +91,30 @@ class EncoderExpert:
     def _embed_labels(self, labels: Labels) -> tuple[Vectors, Scores]:
         if self.plain or labels.counted:
             return self.embed([label.description or label.words for label in labels]), np.zeros(len(labels))
-        means = np.stack([self._mean_vector(label) for label in labels])
+        groups = [_phrases(label) for label in labels]
+        # Together: many labels make many short phrases.
+        every = [phrase for group in groups for phrases in group for phrase in phrases]
+        vectors = dict(zip(every, self.embed(every), strict=True))
+        # A label is the mean over its description and each of its words; the phrases of a word count as one.
+        means = np.stack(
+            [
+                np.mean([np.mean([vectors[phrase] for phrase in phrases], axis=0) for phrases in group], axis=0)
+                for group in groups
+            ]
+        )
         targets: Vectors = means / np.linalg.norm(means, axis=1, keepdims=True)
         bias = (self.embed(neutral_sentences()) @ targets.T).astype(np.float64).mean(axis=0)
         return targets, BIAS_SHARE * bias
 
-    def _mean_vector(self, label: Label) -> Vectors:
-        """Return the mean over the description and each of the words; the phrases of a word count as one."""
-        words = dict.fromkeys((label.words, *label.synonyms))
-        groups = [[label.description]] if label.description else []
-        groups += [[phrase.format(word) for phrase in PHRASES] for word in words]
-        mean: Vectors = np.mean([self.embed(group).mean(axis=0) for group in groups], axis=0)
-        return mean
+
+def _phrases(label: Label) -> list[list[str]]:
+    """Return the phrases of each word and synonym of a label, and its description."""
+    words = dict.fromkeys((label.words, *label.synonyms))
+    described = [[label.description]] if label.description else []
+    return described + [[phrase.format(word) for phrase in PHRASES] for word in words]
+
+
+def _directions(vectors: Vectors) -> Vectors:
+    """Return unit vectors; one of no length has no direction and stays."""
+    scaled: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+    return scaled

@@ -58,7 +58,7 @@ def _prompt_pipelines(
     offline: bool,
 ) -> tuple[Pipeline, ...]:
     """Return the pipelines of all experts that ask the language model, those with demonstrations first."""
-    retrieval, labelling, prompt, scoring, calibration, _ = settings
+    retrieval, labelling, prompt, scoring, calibration = settings[:5]
     template = pick_template(prompt.template, labels)
     alone: list[Inference] = [name for name in ("direct", "channel") if name in scoring.experts]
     shown: tuple[Inference, ...] = ()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zicl._util.files import home, storage_errors
 from zicl._util.progress import ProgressReport, silent
@@ -24,6 +25,7 @@ from zicl.inputs.pair import Text, text_key
 from zicl.prompt.labels import Labels
 from zicl.retrieve.encoder import DEFAULT_ENCODER
 from zicl.score.calibration import Scores, log_softmax
+from zicl.score.decision import fit_multi, fit_none
 from zicl.score.ensemble import Ensemble
 from zicl.score.experts import Vectors
 from zicl.score.pile import MIN_TEXTS, Ints, PileModel, fit_pile
@@ -34,6 +36,9 @@ _ENCODED, _ASKED = 256, 16
 _ALL = 0.98
 # Letters of other alphabets among all letters, from which on an English encoder is likely to know nothing.
 _FOREIGN = 0.3
+
+# Whether something is known of a text, or of a text and a label.
+Known = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def learn_pile(
     ensemble: Ensemble,
     settings: Pile,
     texts: Iterable[Text],
-    gold: Mapping[Text, str],
+    gold: Mapping[Text, tuple[str, ...]],
     *,
     seed: int = 0,
     question: Callable[[], Question] | None = None,
@@ -74,7 +79,7 @@ def learn_pile(
     texts
         The pile; equal texts count once.
     gold
-        The labels of some of the texts.
+        The labels of some of the texts: one each, unless the decision allows several.
     seed
         Draws the sample of a large pile.
     question
@@ -89,6 +94,11 @@ def learn_pile(
     if expert is None:
         raise ConfigError("a pile is learned from through an encoder, and no expert has one", hint="experts: encoder")
     chosen = sample_pile(texts, gold, settings.texts, seed)
+    if len(chosen) < MIN_TEXTS and (ensemble.decision.multi or ensemble.decision.none):
+        raise ConfigError(
+            f"{len(chosen)} different texts are too few to learn how many labels a text has, {MIN_TEXTS} are needed",
+            hint="give more texts like these (--fit), or leave out none and multi",
+        )
     if len(chosen) < MIN_TEXTS:
         warnings.warn(
             f"{len(chosen)} different text{'s' if len(chosen) != 1 else ''} are too few to learn from, {MIN_TEXTS} are "
@@ -101,20 +111,34 @@ def learn_pile(
     if expert.encoder == DEFAULT_ENCODER:
         _check_letters(ensemble, chosen)
     answers = log_softmax(expert.scores(vectors, labels) - ensemble.priors.get(expert.name, 0.0))
-    known = np.array([labels.names.index(gold[text]) if text in gold else -1 for text in chosen])
-    shares = None if settings.shares is None else np.array([settings.shares[name] for name in labels.names])
+    known = np.array([[name in gold.get(text, ()) for name in ensemble.names] for text in chosen])
+    shares = None if settings.shares is None else np.array([settings.shares[name] for name in ensemble.names])
     report("learning from the texts", 0, None)
-    model, asked, key = fit_pile(vectors, answers, gold=known, shares=shares), 0, ""
+    asked, key = 0, ""
     if question is not None:
-        loaded, order = question(), least_certain(model, answers, vectors, chosen, known)
+        among_labels = None if ensemble.decision.none else shares
+        first = fit_pile(vectors, answers, gold=_numbers(known[:, : len(labels)]), shares=among_labels)
+        loaded, order = question(), least_certain(first, answers, vectors, chosen, np.asarray(known.any(axis=1)))
         asked = _count_questions(loaded, [chosen[n] for n in order], settings.lm_rows, budget, report)
         if asked:
             rows, key = order[:asked], loaded.key
             answers[rows] += _answers(loaded, [chosen[n] for n in rows], report)
-            model = fit_pile(vectors, answers, gold=known, shares=shares)
-    _check_labels(model, answers, vectors, labels.names)
-    source = stable_hash(key, *(f"{text_key(text)}\x1e{gold.get(text, '')}" for text in chosen))
+    closeness = ensemble.closeness(vectors)
+    if ensemble.decision.multi:
+        model = fit_multi(vectors, answers, gold=known)
+    elif closeness is not None:
+        model = fit_none(vectors, answers, closeness, gold=_numbers(known), shares=shares)
+    else:
+        model = fit_pile(vectors, answers, gold=_numbers(known), shares=shares)
+    if not ensemble.decision.multi:
+        _check_labels(model.join(answers, vectors, closeness), ensemble.names)
+    source = stable_hash(key, *(f"{text_key(text)}\x1e{'|'.join(gold.get(text, ()))}" for text in chosen))
     return LearnedPile(replace(model, source=f"{source:032x}"), asked)
+
+
+def _numbers(known: Known) -> Ints:
+    """Return the number of each text's label, or -1 where it is not known."""
+    return np.where(known.any(axis=1), known.argmax(axis=1), -1)
 
 
 def check_pile(labels: Labels, settings: Settings, *, has_texts: bool, spends: bool) -> None:
@@ -142,17 +166,18 @@ def check_pile(labels: Labels, settings: Settings, *, has_texts: bool, spends: b
             "a pile has one set of labels, and here the options differ from text to text",
             hint="method='z-icl', 'no-demos' or 'encoder'",
         )
-    if pile.shares is not None and set(pile.shares) != set(labels.names):
+    names = [*labels.names, *filter(None, [settings.decision.none])]
+    if pile.shares is not None and set(pile.shares) != set(names):
         raise ConfigError(
-            f"the shares name {', '.join(sorted(pile.shares))}, the labels are {', '.join(labels.names)}",
+            f"the shares name {', '.join(sorted(pile.shares))}, the labels are {', '.join(names)}",
             hint="give each label its share: --shares great=0.9,terrible=0.1",
         )
 
 
-def sample_pile(texts: Iterable[Text], gold: Mapping[Text, str], count: int, seed: int) -> list[Text]:
+def sample_pile(texts: Iterable[Text], gold: Iterable[Text], count: int, seed: int) -> list[Text]:
     """Return at most ``count`` different texts, those with a gold label first; the order of the pile plays no role.
 
-    >>> sample_pile(["b", "a", "b", "c"], {"c": "x"}, 2, seed=0)[0]
+    >>> sample_pile(["b", "a", "b", "c"], ["c"], 2, seed=0)[0]
     'c'
     """
     known = sorted(gold, key=text_key)
@@ -163,8 +188,8 @@ def sample_pile(texts: Iterable[Text], gold: Mapping[Text, str], count: int, see
     return known + others
 
 
-def least_certain(model: PileModel, answers: Scores, vectors: Vectors, texts: Sequence[Text], gold: Ints) -> Ints:
-    """Return the texts without a gold label, those first whose margin is small and that are similar to many others.
+def least_certain(model: PileModel, answers: Scores, vectors: Vectors, texts: Sequence[Text], known: Known) -> Ints:
+    """Return the texts whose label is not known, those first whose margin is small and that are similar to many others.
 
     Decided on rounded numbers, with ties broken by a hash of the text: the last digits of a machine do not matter.
     """
@@ -173,7 +198,7 @@ def least_certain(model: PileModel, answers: Scores, vectors: Vectors, texts: Se
     similarities = vectors @ vectors.mean(axis=0)
     gains = np.round((1 - margins) * similarities, 3)
     ties = [stable_hash(text_key(text)) for text in texts]
-    rows = [n for n in range(len(texts)) if gold[n] < 0]
+    rows = [n for n in range(len(texts)) if not known[n]]
     return np.array(sorted(rows, key=lambda n: (-gains[n], ties[n])), dtype=np.int64)
 
 
@@ -282,10 +307,9 @@ def _check_letters(ensemble: Ensemble, texts: Sequence[Text]) -> None:
             )
 
 
-def _check_labels(model: PileModel, answers: Scores, vectors: Vectors, names: Sequence[str]) -> None:
+def _check_labels(scores: Scores, names: Sequence[str]) -> None:
     """Warn if one label attracts everything."""
-    predicted = model.join(answers, vectors).argmax(axis=1)
-    counts = np.bincount(predicted, minlength=len(names)) / len(predicted)
+    counts = np.bincount(scores.argmax(axis=1), minlength=len(names)) / len(scores)
     top = int(counts.argmax())
     if counts[top] >= _ALL:
         warnings.warn(

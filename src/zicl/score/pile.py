@@ -8,7 +8,8 @@ shared covariance makes the result linear in the vector: what is kept is one row
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -55,13 +56,62 @@ class Linear:
         return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
+@dataclass(frozen=True)
+class NoneModel:
+    """From which closeness to a label on a text is more likely to fit one than not; log-odds grow by 1 per ``scale``.
+
+    ``component`` says that texts which fit no label are a component of the mixture, its last.
+    """
+
+    threshold: float
+    scale: float
+    component: bool
+
+    def logits(self, closeness: Scores) -> Scores:
+        """Return the log-odds that texts fit no label."""
+        return (self.threshold - closeness) / self.scale
+
+
+@dataclass(frozen=True)
+class MultiModel:
+    """For each label, slope and offset of the log-odds that a text has it."""
+
+    slopes: tuple[float, ...]
+    offsets: tuple[float, ...]
+
+    def logits(self, evidence: Scores) -> Scores:
+        """Return the log-odds of each label."""
+        logits: Scores = against_background(evidence) * np.array(self.slopes) + np.array(self.offsets)
+        return logits
+
+
+def add_none(scores: Scores, logits: Scores) -> Scores:
+    """Return log-probabilities with a last column for none of the labels; the labels share the rest.
+
+    >>> np.exp(add_none(np.zeros((1, 2)), np.zeros(1))).tolist()
+    [[0.25, 0.25, 0.5]]
+    """
+    labels = log_softmax(scores) - np.logaddexp(0.0, logits)[:, None]
+    return np.concatenate([labels, -np.logaddexp(0.0, -logits)[:, None]], axis=1)
+
+
+def against_background(evidence: Scores) -> Scores:
+    """Subtract the mean over the labels and the middle of the pile, whose evidence is 0.
+
+    >>> against_background(np.array([[3.0, 3.0]])).tolist()
+    [[1.0, 1.0]]
+    """
+    compared: Scores = evidence - evidence.sum(axis=1, keepdims=True) / (evidence.shape[1] + 1)
+    return compared
+
+
 @dataclass(frozen=True, eq=False)
 class PileModel:
     """What was learned from a pile: log-likelihoods of the labels, their shares, and how far to trust them.
 
     ``stability`` is the share of texts on which models of two halves of the pile agree; ``weight`` follows from it.
     ``shares_known`` says that the shares were given: they count whatever the weight. ``source`` is a hash of what was
-    learned from.
+    learned from. ``none`` and ``multi`` hold what was learned about texts that fit no label, or several.
     """
 
     linear: Linear
@@ -70,6 +120,8 @@ class PileModel:
     texts: int
     shares_known: bool = False
     source: str = ""
+    none: NoneModel | None = None
+    multi: MultiModel | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PileModel) and self.to_dict() == other.to_dict()
@@ -92,7 +144,19 @@ class PileModel:
             "texts": self.texts,
             "shares_known": self.shares_known,
             "source": self.source,
+            "none": None if self.none is None else asdict(self.none),
+            "multi": None if self.multi is None else {name: list(row) for name, row in asdict(self.multi).items()},
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], linear: Linear) -> PileModel:
+        """Return what ``to_dict`` wrote, with the weights, which are stored beside it."""
+        rest = {name: value for name, value in values.items() if name != "weights"}
+        if (none := rest["none"]) is not None:
+            rest["none"] = NoneModel(**none)
+        if (multi := rest["multi"]) is not None:
+            rest["multi"] = MultiModel(**{name: tuple(row) for name, row in multi.items()})
+        return cls(linear, **{**rest, "shares": tuple(rest["shares"])})
 
     def scores(self, vectors: Vectors) -> Scores:
         """Return what the pile adds to the scores of texts: nothing where it does not count, but for known shares."""
@@ -102,12 +166,35 @@ class PileModel:
             added += (1 - self.weight) * np.log(self.shares)
         return SHARPNESS * added
 
-    def join(self, experts: Scores, vectors: Vectors) -> Scores:
-        """Join the experts' scores of texts with what the pile says about their vectors."""
-        return SHARPNESS * ANCHOR * experts + self.scores(vectors)
+    def evidence(self, experts: Scores, vectors: Vectors) -> Scores:
+        """Return the log-likelihoods of the labels by the experts and the pile, before they are made less sure."""
+        evidence: Scores = ANCHOR * log_softmax(experts) + self.weight * self.linear.scores(vectors)
+        return evidence
+
+    def join(self, experts: Scores, vectors: Vectors, closeness: Scores | None = None) -> Scores:
+        """Join the experts' scores of texts with what the pile says about their vectors.
+
+        Where a text may fit no label, ``closeness`` is that to the label nearest to it, and none has the last column.
+        Where it may have several, the result is the log-odds of each.
+        """
+        if self.multi is not None:
+            return self.multi.logits(self.evidence(experts, vectors))
+        if self.none is None or closeness is None:
+            return SHARPNESS * ANCHOR * experts + self.scores(vectors)
+        logits = self.none.logits(closeness)
+        if self.none.component:
+            return SHARPNESS * ANCHOR * add_none(experts, logits) + self.scores(vectors)
+        return add_none(SHARPNESS * ANCHOR * experts + self.scores(vectors), logits)
 
 
-def fit_pile(vectors: Vectors, experts: Scores, *, gold: Ints | None = None, shares: Scores | None = None) -> PileModel:
+def fit_pile(
+    vectors: Vectors,
+    experts: Scores,
+    *,
+    gold: Ints | Scores | None = None,
+    shares: Scores | None = None,
+    dimensions: int | None = None,
+) -> PileModel:
     """Fit the model of a pile.
 
     Parameters
@@ -117,33 +204,41 @@ def fit_pile(vectors: Vectors, experts: Scores, *, gold: Ints | None = None, sha
     experts
         The experts' joint log-scores, one row per text and one column per label.
     gold
-        The number of each text's label where it is known, else -1: known labels are held fixed.
+        The number of each text's label where it is known, else -1: known labels are held fixed. Or a row per text with
+        the share of each label in it, all 0 where nothing is known.
     shares
         The labels' shares, where they are known; learned otherwise.
+    dimensions
+        Learn from this many principal components.
 
     """
     anchor = log_softmax(experts)
     known = np.full(len(vectors), -1) if gold is None else gold
-    linear, learned = _fit_mixture(vectors, anchor, known, shares)
+    linear, learned = fit_mixture(vectors, anchor, known, shares, dimensions)
     # Every other row: a shuffle would make the result depend on a seed.
-    halves = [_fit_mixture(vectors[start::2], anchor[start::2], known[start::2], shares)[0] for start in (0, 1)]
+    halves = [
+        fit_mixture(vectors[start::2], anchor[start::2], known[start::2], shares, dimensions)[0] for start in (0, 1)
+    ]
     first, second = ((ANCHOR * anchor + half.scores(vectors)).argmax(axis=1) for half in halves)
     stability = float((first == second).mean())
     return PileModel(linear, tuple(learned.tolist()), stability, len(vectors), shares_known=shares is not None)
 
 
-def _fit_mixture(vectors: Vectors, anchor: Scores, gold: Ints, shares: Scores | None) -> tuple[Linear, Scores]:
-    """Return the linear scores of a mixture, and the labels' shares."""
+def fit_mixture(
+    vectors: Vectors, anchor: Scores, gold: Ints | Scores, shares: Scores | None, dimensions: int | None = None
+) -> tuple[Linear, Scores]:
+    """Return the linear scores of a mixture, and the labels' shares; arguments as of ``fit_pile``."""
     count, labels = anchor.shape
     center = vectors.mean(axis=0, dtype=np.float64)
     centered = vectors.astype(np.float64) - center
     _, axes = np.linalg.eigh(centered.T @ centered)
-    basis = axes[:, ::-1][:, : min(DIMENSIONS, count - 1)]
+    basis = axes[:, ::-1][:, : min(dimensions or DIMENSIONS, count - 1)]
     points = centered @ basis
-    known = gold >= 0
+    held = gold if gold.ndim == 2 else np.eye(labels + 1)[gold][:, :labels]
+    known = held.any(axis=1)
     # Many gold rows outvote the pile, few do not move it.
     row_weights = np.where(known, np.clip(known.sum() / 32, 1.0, 5.0), 1.0)[:, None]
-    fixed = np.eye(labels)[gold[known]]
+    fixed = held[known]
     posterior = np.exp(anchor)
     for _ in range(_ROUNDS):
         posterior[known] = fixed

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl.config import ONE_LABEL, Decision
 from zicl.corpus.store import Sentence
 from zicl.inputs.pair import Text
 from zicl.prompt.builder import Inference, Prompt
@@ -96,7 +97,8 @@ class Prediction:
     ``prepared`` has the prompt and its demonstrations; it is None where no language model was asked. ``probes`` are the
     labels' log-likelihoods for each content-free input, ``parts`` the predictions of the pipelines that were joined, if
     several, and ``terms`` the score of each expert by name, with that of the pile. ``spread`` is the standard deviation
-    of the predicted label's probability over several draws of labels.
+    of the predicted label's probability over several draws of labels. ``decision`` says how many labels a text gets;
+    the score of its ``none`` comes last.
     """
 
     text: Text
@@ -106,20 +108,40 @@ class Prediction:
     parts: tuple[Prediction, ...] = ()
     terms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     spread: float | None = None
+    decision: Decision = ONE_LABEL
+
+    @property
+    def label(self) -> str:
+        """The predicted label; several are joined by ``|``."""
+        return "|".join(self.labels)
 
     @cached_property
-    def label(self) -> str:
-        """The label with the highest score."""
-        return max(self.scores, key=lambda score: score.value).label
+    def labels(self) -> tuple[str, ...]:
+        """All predicted labels: one, or with ``multi`` any number."""
+        none, limit = self.decision.none, self.decision.threshold
+        if self.decision.multi:
+            return tuple(n for n, p in self.probabilities.items() if p >= self.decision.label_threshold(n))
+        ranked = [name for name, _ in self.top(len(self.scores))]
+        if none is not None and isinstance(limit, float):
+            return (none,) if self.probabilities[none] >= limit else (next(n for n in ranked if n != none),)
+        return (ranked[0],)
+
+    def top(self, count: int) -> list[tuple[str, float]]:
+        """Return the likeliest labels with their probabilities, the likeliest first."""
+        likeliest = sorted(self.scores, key=lambda score: -score.value)[:count]
+        return [(score.label, self.probabilities[score.label]) for score in likeliest]
 
     @cached_property
     def probabilities(self) -> dict[str, float]:
-        """The softmax of the values."""
-        probabilities = np.exp(log_softmax(np.array([score.value for score in self.scores], dtype=np.float64)))
-        return {score.label: float(p) for score, p in zip(self.scores, probabilities, strict=True)}
+        """The softmax of the values; with ``multi`` each label's own probability."""
+        values = np.array([score.value for score in self.scores], dtype=np.float64)
+        logs = -np.logaddexp(0.0, -values) if self.decision.multi else log_softmax(values)
+        return dict(zip((score.label for score in self.scores), np.exp(logs).tolist(), strict=True))
 
     @cached_property
     def margin(self) -> float:
-        """The highest probability minus the second highest."""
+        """The highest probability minus the second; with ``multi`` the smallest distance to a label's threshold."""
+        if self.decision.multi:
+            return min(abs(p - self.decision.label_threshold(name)) for name, p in self.probabilities.items())
         first, second = sorted(self.probabilities.values(), reverse=True)[:2]
         return first - second

@@ -14,17 +14,39 @@ from zicl.inputs.pair import Text
 from zicl.inputs.tables import InputRow, read_rows, row_name
 
 _PROBABILITY = "p:"
+# What separates several labels, and what says that a text has none of them.
+SEPARATOR, NO_LABEL = "|", "-"
+
+
+def split_labels(text: str, *, multi: bool) -> tuple[str, ...]:
+    """Return the labels of a cell.
+
+    >>> split_labels("sports|world", multi=True), split_labels("-", multi=True), split_labels("a|b", multi=False)
+    (('sports', 'world'), (), ('a|b',))
+    """
+    if not multi:
+        return (text,)
+    return tuple(part.strip() for part in text.split(SEPARATOR) if part.strip() not in ("", NO_LABEL))
 
 
 @dataclass(frozen=True)
 class OutputPrediction:
-    """A row of the output. ``choices`` maps its labels to their words, if they differ from row to row."""
+    """A row of the output. ``choices`` maps its labels to their words, if they differ from row to row.
+
+    With ``multi``, ``predicted`` holds any number of labels.
+    """
 
     id: str
     text: Text
     predicted: str
     margin: float
     choices: Mapping[str, str] = field(default_factory=dict)
+    multi: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The predicted labels."""
+        return split_labels(self.predicted, multi=self.multi)
 
 
 def read_predictions(
@@ -67,7 +89,8 @@ def _labels(columns: Mapping[str, Any], path: Path) -> tuple[str, ...]:
     labels = tuple(name.removeprefix(_PROBABILITY) for name in columns if name.startswith(_PROBABILITY))
     if not labels:
         raise TextError(
-            f"{path} has no columns {_PROBABILITY}LABEL", hint="expected a file written by zicl classify --file … -o …"
+            f"{path} has no columns {_PROBABILITY}LABEL",
+            hint="expected a file written by zicl classify --file … -o …, without --top",
         )
     return labels
 
@@ -83,6 +106,8 @@ def _prediction(row: InputRow, labels: Sequence[str], where: str, *, counted: bo
             f"{where}: not all labels have a probability, so the labels seem to differ from row to row",
             hint="name the column that holds each row's labels: --options-column",
         )
+    if "labels" in row.columns and "predicted" not in row.columns:
+        return _multi_prediction(row, labels, where)
     predicted = str(cell_value(row.columns, "predicted", where) or "")
     if not predicted:
         # Left for review (--review-below): the best label is needed to find a better margin.
@@ -92,6 +117,19 @@ def _prediction(row: InputRow, labels: Sequence[str], where: str, *, counted: bo
             f"{where}: the predicted label {predicted!r} is unknown", hint=f"the row's labels are: {', '.join(allowed)}"
         )
     return OutputPrediction(row.id, row.text, predicted, _number(row.columns, "margin", where), choices)
+
+
+def _multi_prediction(row: InputRow, labels: Sequence[str], where: str) -> OutputPrediction:
+    predicted = split_labels(str(row.columns["labels"] or ""), multi=True)
+    if str(row.columns.get("review")) == "True":
+        # Left for review: which labels it would have had is not written, but for their probabilities.
+        predicted = tuple(name for name in labels if _number(row.columns, _PROBABILITY + name, where) >= 0.5)
+    if unknown := [name for name in predicted if name not in labels]:
+        raise TextError(
+            f"{where}: the predicted label {unknown[0]!r} is unknown", hint=f"the labels are: {', '.join(labels)}"
+        )
+    margin = _number(row.columns, "margin", where)
+    return OutputPrediction(row.id, row.text, SEPARATOR.join(predicted), margin, multi=True)
 
 
 def _number(columns: Mapping[str, Any], name: str, where: str) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zicl._util.random import stable_hash
-from zicl.apps.check.predictions import OutputPrediction
+from zicl.apps.check.predictions import NO_LABEL, OutputPrediction
 from zicl.apps.check.sheet import Sheet, SheetRow
 from zicl.exceptions import UsageError
 
@@ -49,7 +49,8 @@ def stratify(predictions: Sequence[OutputPrediction], seed: int, rows: int) -> l
     by_label: dict[str, list[OutputPrediction]] = defaultdict(list)
     # Margins of 1.0 are common: a hash breaks ties, not the order of the file.
     for row in sorted(predictions, key=lambda row: (row.margin, stable_hash(seed, row.id, "band"))):
-        by_label[row.predicted].append(row)
+        # Of several labels the first: sets of labels would be too many strata.
+        by_label[next(iter(row.labels), NO_LABEL)].append(row)
     if rows < len(by_label):
         raise UsageError(f"{rows} rows cannot represent {len(by_label)} predicted labels", hint="raise --rows")
     bands = max(1, min(_MAX_BANDS, rows // (_MIN_ROWS_PER_BAND * len(by_label))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from zicl.apps.check.sheet import Sheet, SheetRow
@@ -66,7 +66,10 @@ class Mistake:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """All estimates. ``empty`` counts sheet rows without a label, ``unspoken`` output rows in strata without one."""
+    """All estimates. ``empty`` counts sheet rows without a label, ``unspoken`` output rows in strata without one.
+
+    Where texts have several labels, accuracy counts rows with exactly the right ones, and there is no confusion matrix.
+    """
 
     accuracy: WeightedEstimate
     empty: int
@@ -91,7 +94,9 @@ def score(sheet: Sheet, wanted: float = 0.9) -> CheckReport:
         empty=len(sheet.rows) - len(rows),
         unspoken=math.fsum(row.weight for row in sheet.rows if row.stratum not in represented),
         labels=tuple(_label_quality(label, rows) for label in sheet.labels),
-        confusion=tuple(_confusion_cell(gold, label, rows) for gold in sheet.labels for label in sheet.labels),
+        confusion=()
+        if rows[0].prediction.multi
+        else tuple(_confusion_cell(gold, label, rows) for gold in sheet.labels for label in sheet.labels),
         wanted=wanted,
         threshold=_find_threshold(rows, wanted),
         mistakes=_most_confident_mistakes(rows),
@@ -108,7 +113,11 @@ def _reweight(rows: Sequence[SheetRow]) -> list[SheetRow]:
     return [replace(row, weight=size[row.stratum] / labelled[row.stratum]) for row in rows if row.gold]
 
 
-def estimate_accuracy(rows: Sequence[SheetRow]) -> WeightedEstimate:
+def _correct(row: SheetRow) -> bool:
+    return set(row.gold_labels) == set(row.prediction.labels)
+
+
+def estimate_accuracy(rows: Sequence[SheetRow], correct: Callable[[SheetRow], bool] = _correct) -> WeightedEstimate:
     """Return the weighted proportion of correct predictions.
 
     The interval is Wilson's, with the effective sample size n* = P(1 - P) / V in place of n, where V is the variance of
@@ -121,11 +130,11 @@ def estimate_accuracy(rows: Sequence[SheetRow]) -> WeightedEstimate:
     for row in rows:
         strata[row.stratum].append(row)
     total = math.fsum(row.weight for row in rows)
-    value = min(1.0, math.fsum(row.weight for row in rows if _correct(row)) / total)
+    value = min(1.0, math.fsum(row.weight for row in rows if correct(row)) / total)
     smoothed, variance = 0.0, 0.0
     for members in strata.values():
         share = math.fsum(row.weight for row in members) / total
-        p = (sum(map(_correct, members)) + 1) / (len(members) + 2)
+        p = (sum(map(correct, members)) + 1) / (len(members) + 2)
         smoothed += share * p
         variance += share**2 * p * (1 - p) / len(members)
     low, high = wilson_interval(value, smoothed * (1 - smoothed) / variance)
@@ -149,13 +158,10 @@ def wilson_interval(p: float, n: float) -> tuple[float, float]:
     return max(0.0, min(p, (middle - spread) / scale)), min(1.0, max(p, (middle + spread) / scale))
 
 
-def _correct(row: SheetRow) -> bool:
-    return row.gold == row.prediction.predicted
-
-
 def _label_quality(label: str, rows: Sequence[SheetRow]) -> LabelQuality:
-    predicted = [row for row in rows if row.prediction.predicted == label]
-    return LabelQuality(label, estimate_accuracy(predicted) if predicted else None, _recall(label, rows))
+    predicted = [row for row in rows if label in row.prediction.labels]
+    precision = estimate_accuracy(predicted, lambda row: label in row.gold_labels) if predicted else None
+    return LabelQuality(label, precision, _recall(label, rows))
 
 
 def _recall(label: str, rows: Sequence[SheetRow]) -> WeightedEstimate | None:
@@ -165,17 +171,17 @@ def _recall(label: str, rows: Sequence[SheetRow]) -> WeightedEstimate | None:
     misses). The variance is that of the ratio hits / (hits + misses), each proportion smoothed as in
     ``estimate_accuracy``, but once per side: smoothed in every stratum, rare labels would seem to occur everywhere.
     """
-    gold = [row for row in rows if row.gold == label]
+    gold = [row for row in rows if label in row.gold_labels]
     if not gold:
         return None
     sides = []
     for hit in (True, False):
-        members = [row for row in rows if (row.prediction.predicted == label) == hit]
+        members = [row for row in rows if (label in row.prediction.labels) == hit]
         if members:
             size = math.fsum(row.weight for row in members)
             # The effective sample size (Kish).
             count = size**2 / math.fsum(row.weight**2 for row in members)
-            share = math.fsum(row.weight for row in members if row.gold == label) / size
+            share = math.fsum(row.weight for row in members if label in row.gold_labels) / size
             sides.append((hit, size, count, (count * share + 1) / (count + 2)))
     positives = math.fsum(size * share for _, size, _, share in sides)
     smoothed = math.fsum(size * share for hit, size, _, share in sides if hit) / positives
@@ -183,7 +189,7 @@ def _recall(label: str, rows: Sequence[SheetRow]) -> WeightedEstimate | None:
         (size * (hit - smoothed)) ** 2 * share * (1 - share) / count for hit, size, count, share in sides
     ) / (positives**2)
     total = math.fsum(row.weight for row in gold)
-    value = min(1.0, math.fsum(row.weight for row in gold if _correct(row)) / total)
+    value = min(1.0, math.fsum(row.weight for row in gold if label in row.prediction.labels) / total)
     # With one side only the variance is 0.
     n = smoothed * (1 - smoothed) / variance if variance else float(len(gold))
     low, high = wilson_interval(value, n)

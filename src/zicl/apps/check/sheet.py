@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from zicl._util.files import read_json, write_json, write_text
-from zicl.apps.check.predictions import OutputPrediction, cell_value
+from zicl.apps.check.predictions import NO_LABEL, SEPARATOR, OutputPrediction, cell_value, split_labels
 from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.inputs.output import to_csv
 from zicl.inputs.pair import Pair, Text, text_parts
@@ -33,6 +33,11 @@ class SheetRow:
     stratum: str
     weight: float
     gold: str = ""
+
+    @property
+    def gold_labels(self) -> tuple[str, ...]:
+        """The labels that were filled in."""
+        return split_labels(self.gold, multi=self.prediction.multi)
 
 
 @dataclass(frozen=True)
@@ -80,16 +85,25 @@ def read_sheet(path: Path) -> Sheet:
         if prediction.id in gold:
             raise TextError(f"{where}: the row {prediction.id!r} occurs twice", hint="remove one of them")
         choices = prediction.choices or {name: name for name in drawn.labels}
-        gold[prediction.id] = _parse_label(given, choices, f"{where} (id {prediction.id})")
+        place = f"{where} (id {prediction.id})"
+        gold[prediction.id] = _parse_labels(given, choices, place, multi=prediction.multi)
     return Sheet(drawn.labels, tuple(replace(row, gold=gold.get(row.prediction.id, "")) for row in drawn.rows))
 
 
 def read_gold(
-    path: Path, labels: Sequence[str], *, text_column: str = "text", pair_column: str | None = None
+    path: Path,
+    labels: Sequence[str],
+    *,
+    multi: bool = False,
+    text_column: str = "text",
+    pair_column: str | None = None,
 ) -> dict[Text, str]:
-    """Return the labels that were filled in, by text: of a sheet, or of any file with a column ``gold``."""
+    """Return the labels that were filled in, by text: of a sheet, or of any file with a column ``gold``.
+
+    With ``multi`` several are separated by ``|``; texts that have none of them are left out.
+    """
     gold: dict[Text, str] = {}
-    for where, text, label in _gold_rows(path, labels, text_column, pair_column):
+    for where, text, label in _gold_rows(path, labels, text_column, pair_column, multi=multi):
         if gold.setdefault(text.strip(), label) != label:
             raise TextError(f"{where}: this text has two different gold labels", hint="keep one of them")
     if not gold:
@@ -98,19 +112,20 @@ def read_gold(
 
 
 def _gold_rows(
-    path: Path, labels: Sequence[str], text_column: str, pair_column: str | None
+    path: Path, labels: Sequence[str], text_column: str, pair_column: str | None, *, multi: bool
 ) -> Iterator[tuple[str, Text, str]]:
     """Yield the place, the text and the label of every row whose label was filled in."""
     if key_path(path).is_file():
         for row in read_sheet(path).rows:
             where = f"{path} (id {row.prediction.id})"
-            if row.gold and row.gold not in labels:
+            given = row.gold_labels if row.gold else ()
+            if unknown := [name for name in given if name not in labels]:
                 raise TextError(
-                    f"{where}: the gold label {row.gold!r} is no label here",
+                    f"{where}: the gold label {unknown[0]!r} is no label here",
                     hint=f"the labels are: {', '.join(labels)}",
                 )
-            if row.gold:
-                yield where, row.prediction.text, row.gold
+            if given:
+                yield where, row.prediction.text, SEPARATOR.join(given)
         return
     choices = {name: name for name in labels}
     rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False)
@@ -121,9 +136,19 @@ def _gold_rows(
                 f"{path} has no column 'gold'",
                 hint="give that name to the column with the labels; an empty cell is a label that is not known",
             )
-        label = _parse_label(str(each.columns["gold"] or "").strip(), choices, where)
-        if label:
+        label = _parse_labels(str(each.columns["gold"] or "").strip(), choices, where, multi=multi)
+        if label and split_labels(label, multi=multi):
             yield where, each.text, label
+
+
+def _parse_labels(given: str, choices: Mapping[str, str], where: str, *, multi: bool) -> str:
+    """Return the label that was filled in; with ``multi`` several, or ``-`` for none of them."""
+    if not multi:
+        return _parse_label(given, choices, where)
+    if given == NO_LABEL:
+        return given
+    found = {_parse_label(part, choices, where) for part in split_labels(given, multi=True)}
+    return SEPARATOR.join(name for name in choices if name in found)
 
 
 def _parse_label(given: str, choices: Mapping[str, str], where: str) -> str:
@@ -185,7 +210,9 @@ def _read_key(path: Path) -> Sheet:
         rows = []
         for entry in content["rows"]:
             text = Pair(**entry["text"]) if isinstance(entry["text"], dict) else entry["text"]
-            prediction = OutputPrediction(entry["id"], text, entry["predicted"], entry["margin"], entry["choices"])
+            prediction = OutputPrediction(
+                entry["id"], text, entry["predicted"], entry["margin"], entry["choices"], entry["multi"]
+            )
             rows.append(SheetRow(prediction, entry["stratum"], entry["weight"]))
         return Sheet(tuple(content["labels"]), tuple(rows))
     except (KeyError, TypeError) as error:

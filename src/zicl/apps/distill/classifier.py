@@ -58,6 +58,15 @@ class DistilledPrediction:
         """Return the label with the highest probability."""
         return max(self.probabilities, key=lambda name: self.probabilities[name])
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return the label as the only one."""
+        return (self.label,)
+
+    def top(self, count: int) -> list[tuple[str, float]]:
+        """Return the likeliest labels with their probabilities, the likeliest first."""
+        return sorted(self.probabilities.items(), key=lambda item: -item[1])[:count]
+
     @cached_property
     def margin(self) -> float:
         """Return the difference between the two highest probabilities."""

@@ -20,6 +20,7 @@ from zicl.apps.distill.agreement import measure_agreement
 from zicl.apps.distill.classifier import DistillationRecord, DistilledClassifier, encode_in_chunks, save_distilled
 from zicl.apps.distill.train import diverse_sample, train
 from zicl.classifier import ZICLClassifier
+from zicl.config import ONE_LABEL
 from zicl.exceptions import ConfigError, StorageError, TextError, UsageError
 from zicl.inputs.output import OutputFile
 from zicl.inputs.pair import Text, text_key
@@ -136,6 +137,11 @@ def _check(teacher: ZICLClassifier, texts: Iterable[Any], sample: int, held_out:
             f"the held-out proportion is {held_out}; expected a number between 0 and 1", hint="0.2, for example"
         )
     teacher.prompting()
+    if teacher.settings_.decision != ONE_LABEL:
+        raise ConfigError(
+            "a distilled classifier gives each text one of its labels, and this teacher allows none, or several",
+            hint="make the teacher without none and multi",
+        )
     if teacher.labels_.counted:
         raise ConfigError(
             "a classifier whose options differ from text to text cannot be distilled",

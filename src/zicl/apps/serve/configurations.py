@@ -17,6 +17,7 @@ from zicl.apps.serve.problems import INVALID, RefusedError
 from zicl.classifier import ZICLClassifier
 from zicl.config import (
     METHODS,
+    ONE_LABEL,
     Calibration,
     Labelling,
     Pile,
@@ -180,6 +181,8 @@ class ClassifierCache:
             prompt=self._classifier.prompt or PromptSettings(),
             calibration=Calibration() if fitted else default.calibration,
             pile=Pile(),
+            # Both are learned from a pile.
+            decision=ONE_LABEL,
         )
         overrides = {
             "retrieval": Retrieval(**retrieval),
@@ -223,6 +226,8 @@ def settings_out(classifier: ZICLClassifier) -> schema.SettingsOut:
         seed=classifier.seed_,
         calibration=settings.calibration.method,
         share=settings.retrieval.share,
+        none=settings.decision.none,
+        multi=settings.decision.multi,
     )
 
 

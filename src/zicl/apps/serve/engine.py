@@ -72,7 +72,7 @@ class Engine:
         else:
             texts = self.limits.check_texts(request.texts or [])
         settings = self.configurations.read(request)
-        return [ClassifyJob(self.configurations, text, settings, request.explain) for text in texts]
+        return [ClassifyJob(self.configurations, text, settings, request.explain, request.top) for text in texts]
 
     def retrieve(self, request: schema.RetrieveRequest) -> RetrieveJob:
         """Return the job that finds sentences."""

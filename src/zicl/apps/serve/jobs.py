@@ -100,11 +100,12 @@ class ClassifyJob:
     text: str
     settings: RequestedSettings
     explain: bool
+    top: int | None = None
 
     @property
     def key(self) -> Hashable:
         """What the answer depends on."""
-        return "classify", self.text, self.settings, self.explain
+        return "classify", self.text, self.settings, self.explain, self.top
 
     def begin(self) -> PendingJob:
         """Build the prompts of the text."""
@@ -112,7 +113,7 @@ class ClassifyJob:
         prepared = configured.ensemble.prepare(self.text)
 
         def finish(scores: Sequence[BranchScores]) -> ClassifyAnswer:
-            result = _result_out(configured.ensemble.predict(prepared, scores), explain=self.explain)
+            result = _result_out(configured.ensemble.predict(prepared, scores), explain=self.explain, top=self.top)
             # The cache's key counts as well: a request may name many labels.
             weight = len(result.model_dump_json(exclude_unset=True)) + len(self.text) + configured.weight
             return ClassifyAnswer(result, configured.settings, weight)
@@ -202,12 +203,13 @@ def _unscored(word: str) -> schema.SuggestionOut:
     return schema.SuggestionOut(word=word, score=None)
 
 
-def _result_out(prediction: Prediction, *, explain: bool) -> schema.ResultOut:
+def _result_out(prediction: Prediction, *, explain: bool, top: int | None = None) -> schema.ResultOut:
     result = schema.ResultOut(
         index=0,
         label=prediction.label,
+        labels=[*prediction.labels],
         margin=prediction.margin,
-        probabilities=prediction.probabilities,
+        probabilities=prediction.probabilities if top is None else dict(prediction.top(top)),
         log_likelihoods={s.label: s.log_likelihood for s in prediction.scores if s.log_likelihood is not None},
     )
     # A field that is not set is left out of the answer.
@@ -223,7 +225,8 @@ def _explanation_out(prediction: Prediction) -> schema.ExplanationOut:
             s.label: schema.LabelScores(log_likelihood=s.log_likelihood, tokens=s.tokens, value=s.value)
             for s in prediction.scores
         },
-        terms={term: dict(zip(names, values, strict=True)) for term, values in prediction.terms.items()},
+        # An expert may have no score for none of the labels, which comes last.
+        terms={term: dict(zip(names, values, strict=False)) for term, values in prediction.terms.items()},
         experts=explanation.experts,
         demonstrations=[_demonstration_out(demo) for demo in explanation.demonstrations],
         prompt=None if prepared is None else _prompt_out(prepared.prompt, names),

@@ -61,6 +61,9 @@ class ClassifyRequest(ClassifierChoice):
 
     text: str | None = Field(None, description="One text; or give texts.")
     texts: list[str] | None = Field(None, min_length=1, description="Many texts; or give text.")
+    top: int | None = Field(
+        None, ge=1, le=_MAX_INTEGER, description="Only the probabilities of this many labels, the likeliest first."
+    )
     explain: bool = Field(False, description="Include each result's demonstrations and prompt.")
     stream: bool = Field(False, description="NDJSON: one result per line, as soon as it is computed.")
 
@@ -169,10 +172,14 @@ class ExplanationOut(_Model):
 
 
 class ResultOut(_Model):
-    """One classified text: its ``index`` in the request; ``margin`` is the highest probability minus the second."""
+    """One classified text: its ``index`` in the request; ``margin`` is the highest probability minus the second.
+
+    ``labels`` has one label, or where a text may have several any number; ``label`` joins them with ``|``.
+    """
 
     index: int
     label: str
+    labels: list[str]
     margin: float
     probabilities: dict[str, float]
     log_likelihoods: dict[str, float] = Field(description="By label; {} where no language model was asked.")
@@ -202,6 +209,8 @@ class SettingsOut(_Model):
     seed: int
     calibration: str
     share: int
+    none: str | None = Field(description="The label of texts that fit no other, if there is one.")
+    multi: bool = Field(description="Whether a text may have any number of labels.")
 
 
 class ClassifyResponse(_Model):

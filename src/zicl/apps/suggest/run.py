@@ -14,7 +14,7 @@ from zicl._util.random import rng
 from zicl.apps.suggest import signals
 from zicl.apps.suggest.signals import Signal
 from zicl.classifier import ZICLClassifier
-from zicl.config import Calibration, Retrieval, Settings
+from zicl.config import ONE_LABEL, Calibration, Retrieval, Settings
 from zicl.exceptions import ConfigError, TextError
 from zicl.inputs.pair import Text, text_key
 from zicl.inputs.texts import check_texts
@@ -65,6 +65,11 @@ def suggest(
         raise ConfigError(
             "the options differ from text to text, but a diagnosis needs labels that all texts share",
             hint="name the labels: --labels terrible,great; for options that differ from row to row, use zicl check",
+        )
+    if settings.decision != ONE_LABEL:
+        raise ConfigError(
+            "a diagnosis is of a classifier that gives each text one label, and this one allows none, or several",
+            hint="leave out none and multi",
         )
     checked = check_texts(texts)
     distinct = sorted({text.strip() for text in checked}, key=text_key)

@@ -128,7 +128,8 @@ const fetched = window.fetch;
 window.fetch = async (path, asked) => {
   if (!asked.body) return fetched(path, asked);
   window.fetch = fetched;
-  const line = '{"index":0,"label":"great","margin":0.5,"probabilities":{"great":0.75,"terrible":0.25}}\\n';
+  const shares = '"probabilities":{"great":0.75,"terrible":0.25}';
+  const line = `{"index":0,"label":"great","labels":["great"],"margin":0.5,${shares}}\\n`;
   let parts = 0;
   return new Response(new ReadableStream({ pull(to) {
     if (parts++) return new Promise((_, fail) => setTimeout(fail, 100, new TypeError("network error")));

@@ -1,6 +1,21 @@
-// Probabilities as bars.
+// Probabilities as bars, and the labels of a result in words: one, none of them, or several.
 
-function bars(result, names, { thin = false, most = 6 } = {}) {
+/* The labels that a result has probabilities for; the name for none of them comes last. */
+function namesOf(result, names) {
+  const extra = Object.keys(result.probabilities).filter((name) => !names.includes(name));
+  return [...names, ...extra].filter((name) => name in result.probabilities);
+}
+function labelWords(result) {
+  return result.labels.length ? result.labels.join(", ") : "no label";
+}
+/* How sure a result is: the probability of its least sure label, or that no label fits. */
+function shareOf({ labels, probabilities }) {
+  return labels.length
+    ? Math.min(...labels.map((name) => probabilities[name]))
+    : 1 - Math.max(...Object.values(probabilities));
+}
+function bars(result, given, { thin = false, most = 6 } = {}) {
+  const names = namesOf(result, given);
   // A few labels keep their order, so that methods can be compared line by line.
   const order =
     thin && names.length <= most
@@ -12,7 +27,7 @@ function bars(result, names, { thin = false, most = 6 } = {}) {
     fill.style.setProperty("--share", String(result.probabilities[name]));
     return h(
       "li",
-      { class: name === result.label ? "bar first" : "bar" },
+      { class: result.labels.includes(name) ? "bar first" : "bar" },
       h("span", { class: "word" }, name),
       h("span", { class: "share" }, percent(result.probabilities[name])),
       h("span", { class: "track", "aria-hidden": "true" }, fill),

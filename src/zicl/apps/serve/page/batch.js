@@ -7,6 +7,8 @@ class Batch extends BatchTable {
     Object.assign(this, {
       place,
       settings,
+      // A server may have a name for texts that fit no label.
+      names: [...settings.names, ...(info.settings?.none ? [info.settings.none] : [])],
       name,
       sort: "at",
       falling: false,
@@ -168,7 +170,7 @@ class Batch extends BatchTable {
 let opened = null;
 function openWhy(row, settings) {
   opened?.abort.abort();
-  $("why-title").textContent = `Why is text ${row.at + 1} ${row.result.label}?`;
+  $("why-title").textContent = `Why is text ${row.at + 1} ${labelWords(row.result)}?`;
   opened = new Reasons($("why"), row.text, settings);
   $("why-box").showModal();
   $("why-box").scrollTop = 0;

@@ -90,7 +90,7 @@ class Reasons {
     this.drawVerdict();
     this.drawEvidence();
     const answer = this.answers.get(method);
-    if (answer?.result) say(`Shown: ${methodName(method)}, which says ${answer.result.label}`);
+    if (answer?.result) say(`Shown: ${methodName(method)}, which says ${labelWords(answer.result)}`);
   }
   redraw(method) {
     const answer = this.answers.get(method),
@@ -108,7 +108,7 @@ class Reasons {
     else
       way.replaceChildren(
         head,
-        h("span", { class: "says" }, answer.result.label),
+        h("span", { class: "says" }, labelWords(answer.result)),
         bars(answer.result, names, { thin: true, most: 4 }),
       );
     way.setAttribute("aria-busy", String(!answer));
@@ -183,16 +183,20 @@ class Reasons {
       return;
     }
     const { result } = answer,
-      second = names
-        .filter((name) => name !== result.label)
+      second = namesOf(result, names)
+        .filter((name) => !result.labels.includes(name))
         .sort((a, b) => result.probabilities[b] - result.probabilities[a])[0];
+    const lead =
+      result.labels.length === 1 && !info.settings?.multi
+        ? `${points(result.margin)} ahead of ${second}`
+        : `${points(result.margin)} from another answer`;
     this.verdict.replaceChildren(
       h(
         "div",
         {},
         h("span", { class: "over-line" }, `Prediction · ${methodName(this.chosen)}`),
-        h("p", { class: "winner" }, result.label),
-        h("p", { class: "quiet" }, `${points(result.margin)} ahead of ${second}`),
+        h("p", { class: "winner" }, labelWords(result)),
+        h("p", { class: "quiet" }, lead),
         input,
       ),
       h("div", {}, bars(result, names), this.numbers(result)),
@@ -239,7 +243,7 @@ class Reasons {
           h(
             "tbody",
             {},
-            this.settings.names.map((name) =>
+            namesOf(result, this.settings.names).map((name) =>
               h(
                 "tr",
                 {},
@@ -278,7 +282,8 @@ class Reasons {
       { names } = this.settings,
       id = newId();
     if (!said.length) return "";
-    const likeliest = (shares) => names.reduce((best, name) => (shares[name] > shares[best] ? name : best), names[0]);
+    const likeliest = (shares) =>
+      namesOf({ probabilities: shares }, names).reduce((best, name) => (shares[name] > shares[best] ? name : best), names[0]);
     return h(
       "section",
       { class: "panel block", "aria-labelledby": id },
@@ -296,7 +301,7 @@ class Reasons {
             "div",
             { class: "expert" },
             h("h3", {}, name),
-            bars({ label: likeliest(probabilities), probabilities }, names, { thin: true, most: 6 }),
+            bars({ labels: [likeliest(probabilities)], probabilities }, names, { thin: true, most: 6 }),
           ),
         ),
       ),

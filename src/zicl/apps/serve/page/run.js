@@ -57,7 +57,7 @@ async function run() {
   if (current !== reasons) return;
   running(false);
   if (answer?.result)
-    say(`Predicted ${answer.result.label}, ${percent(answer.result.probabilities[answer.result.label])}`);
+    say(`Predicted ${labelWords(answer.result)}, ${percent(shareOf(answer.result))}`);
   else if (answer?.problem && placeOf(answer.problem) !== "run-problem") placeProblem(answer.problem);
 }
 function stop() {

@@ -34,7 +34,7 @@ class BatchTable {
         },
       },
       h("option", { value: "" }, "all labels"),
-      this.settings.names.map((name) => h("option", { value: `=${name}` }, name)),
+      this.names.map((name) => h("option", { value: `=${name}` }, name)),
     );
     const edge = (what, value, words) =>
       h("input", {
@@ -147,7 +147,7 @@ class BatchTable {
       at: (row) => row.at,
       text: (row) => row.text.toLowerCase(),
       label: (row) => row.result.label,
-      share: (row) => row.result.probabilities[row.result.label],
+      share: (row) => shareOf(row.result),
       margin: (row) => row.result.margin,
     };
     const key = keys[this.sort],
@@ -156,7 +156,7 @@ class BatchTable {
       .filter(
         (row) =>
           row.result &&
-          (!this.label || `=${row.result.label}` === this.label) &&
+          (!this.label || row.result.labels.some((name) => `=${name}` === this.label)) &&
           row.result.margin >= this.least &&
           row.result.margin <= this.most,
       )
@@ -186,11 +186,12 @@ class BatchTable {
     clearTimeout(this.pending);
     this.pending = null;
     this.drawMeter();
-    const tally = new Map(this.settings.names.map((name) => [name, 0]));
-    for (const row of this.rows) if (row.result) tally.set(row.result.label, (tally.get(row.result.label) ?? 0) + 1);
+    const tally = new Map(this.names.map((name) => [name, 0]));
+    for (const row of this.rows)
+      for (const name of row.result?.labels ?? []) tally.set(name, (tally.get(name) ?? 0) + 1);
     if (!this.countButtons) {
       this.countButtons = new Map(
-        this.settings.names.map((name) => [
+        this.names.map((name) => [
           name,
           h(
             "button",
@@ -263,8 +264,8 @@ class BatchTable {
       },
       h("td", { class: "number quiet at-cell" }, String(row.at + 1)),
       h("td", { class: "text" }, h("span", { title: row.text.length > 200 ? row.text : null }, row.text)),
-      h("td", { class: "label-cell" }, result.label),
-      h("td", { class: "number share-cell" }, percent(result.probabilities[result.label])),
+      h("td", { class: "label-cell" }, labelWords(result)),
+      h("td", { class: "number share-cell" }, percent(shareOf(result))),
       h("td", { class: "number" }, result.margin.toFixed(3)),
       h(
         "td",
@@ -275,7 +276,7 @@ class BatchTable {
             class: "why",
             type: "button",
             "data-at": String(row.at),
-            "aria-label": `Why is text ${row.at + 1} ${result.label}?`,
+            "aria-label": `Why is text ${row.at + 1} ${labelWords(result)}?`,
             onclick: () => openWhy(row, this.settings),
           },
           "Why?",
@@ -285,14 +286,16 @@ class BatchTable {
   }
   // The columns have the names that zicl classify gives them, so that zicl check reads this file too.
   csv() {
-    const { names } = this.settings,
+    const shown = this.shown(),
+      several = shown.some(({ result }) => result.labels.length !== 1) || info.settings?.multi,
+      names = shown.length ? namesOf(shown[0].result, this.settings.names) : this.settings.names,
       given = this.rows[0].columns?.map(([name]) => name) ?? ["text"];
-    const head = [...given, "predicted", "probability", "margin", ...names.map((name) => `p:${name}`)];
+    const added = several ? ["labels"] : ["predicted", "probability"];
+    const head = [...given, ...added, "margin", ...names.map((name) => `p:${name}`)];
     const round = (value) => Number(value.toFixed(6));
-    const lines = this.shown().map(({ columns, text, result }) => [
+    const lines = shown.map(({ columns, text, result }) => [
       ...(columns?.map(([, value]) => value) ?? [text]),
-      result.label,
-      round(result.probabilities[result.label]),
+      ...(several ? [result.label] : [result.label, round(result.probabilities[result.label])]),
       round(result.margin),
       ...names.map((name) => round(result.probabilities[name])),
     ]);
@@ -309,6 +312,7 @@ class BatchTable {
       text,
       ...(columns ? { columns: Object.fromEntries(columns) } : {}),
       label: result.label,
+      labels: result.labels,
       margin: result.margin,
       probabilities: result.probabilities,
       log_likelihoods: result.log_likelihoods,

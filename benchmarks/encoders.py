@@ -1,0 +1,120 @@
+"""Compare the encoders of the catalog in all that zicl does with one: expert, pile, and retriever of z-icl.
+
+    python benchmarks/encoders.py run --data DATA --corpora CORPORA     # into results/encoders.json, resumable
+    python benchmarks/encoders.py table                                 # in Markdown, from what is stored
+
+DATA has a folder per task with test.jsonl, CORPORA files DOMAIN.jsonl.gz. Only tasks that settings are
+chosen on are used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from beyond import CHOSEN, Task, classifier, draws, interval, read_task, scores_of
+
+RESULTS = Path(__file__).parent / "results" / "encoders.json"
+ENCODERS = ("bge-small-en-v1.5", "gte-small", "all-minilm-l6-v2")
+# z-icl retrieves for this many rows a task, from this many paragraphs of each of these domains.
+ROWS, PARAGRAPHS = 100, 1000
+DOMAINS = ("amazon_reviews", "imdb_reviews", "news_bbc", "tweets")
+
+
+def run(data: Path, corpora: Path) -> None:
+    """Measure what is missing and store it, encoder by encoder."""
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    tasks = [read_task(name, data) for name in CHOSEN]
+    for name in ENCODERS:
+        found = stored.setdefault(name, {})
+        if "encoder" not in found:
+            found.update(without_language_model(name, tasks))
+        if "z-icl" not in found:
+            found["z-icl"] = retrieval(name, tasks, corpora)
+        RESULTS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def without_language_model(name: str, tasks: list[Task]) -> dict[str, Any]:
+    """Return the accuracy as an expert and with the pile, natural and skewed, and texts a second."""
+    from zicl import load_encoder
+
+    loaded = load_encoder(name)
+    started = time.perf_counter()
+    for task in tasks:
+        loaded.encode(task.texts)
+    rate = sum(len(task.texts) for task in tasks) / (time.perf_counter() - started)
+    found: dict[str, Any] = {"texts_per_second": rate, "encoder": {}, "z-icl+": {}, "one-large": {}}
+    for task in tasks:
+        for method in ("encoder", "z-icl+"):
+            fitted = classifier(task, method, encoder=loaded).fit(task.texts)
+            found[method][task.name] = float((scores_of(fitted, task.texts).argmax(axis=1) == task.gold).mean())
+        drawn = []
+        for rows in draws(task, "one-large"):
+            texts = [task.texts[n] for n in rows]
+            scores = scores_of(classifier(task, "z-icl+", encoder=loaded).fit(texts), texts)
+            drawn.append(float((scores.argmax(axis=1) == task.gold[rows]).mean()))
+        found["one-large"][task.name] = float(np.mean(drawn))
+    return found
+
+
+def retrieval(name: str, tasks: list[Task], corpora: Path) -> dict[str, Any]:
+    """Return which rows z-icl gets right."""
+    from zicl import Index, PromptSettings, build_corpus, build_index, find_sources, load_encoder
+    from zicl.corpus.builder import BuildOptions
+
+    sources = find_sources([], {domain: [corpora / f"{domain}.jsonl.gz"] for domain in DOMAINS})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "corpus.zicl"
+        corpus = build_corpus(sources, path, BuildOptions(max_paragraphs=PARAGRAPHS))
+        build_index(corpus, load_encoder(name))
+        index, found = Index.open(path), dict[str, Any]()
+        for task in tasks:
+            chosen = np.sort(np.random.default_rng(0).permutation(len(task.texts))[:ROWS])
+            fitted = classifier(task, "z-icl", index=index, prompt=PromptSettings(template=task.template)).fit()
+            scores = scores_of(fitted, [task.texts[n] for n in chosen])
+            found[task.name] = (scores.argmax(axis=1) == task.gold[chosen]).astype(int).tolist()
+    return found
+
+
+def table() -> str:
+    """Return the comparison in Markdown: means over the tasks."""
+    stored = json.loads(RESULTS.read_text())
+    lines = [
+        "| | encoder | z-icl+ | one label has 90 % | as z-icl's retriever | against the default | texts a second |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    default = {task: np.array(rows) for task, rows in stored[ENCODERS[0]]["z-icl"].items()}
+    for name in ENCODERS:
+        found = stored[name]
+        cells = [f"{100 * np.mean(list(found[key].values())):.1f}" for key in ("encoder", "z-icl+", "one-large")]
+        right = {task: np.array(rows) for task, rows in found["z-icl"].items()}
+        cells.append(f"{100 * np.mean([rows.mean() for rows in right.values()]):.1f}")
+        mean, low, high = interval([right[task] - default[task] for task in right])
+        against = "–" if name == ENCODERS[0] else f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]".replace("-", "−")
+        lines.append(f"| {name} | {' | '.join(cells)} | {against} | {found['texts_per_second']:.0f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--corpora", type=Path)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if arguments.what == "table":
+        print(table())
+    elif arguments.data is None or arguments.corpora is None:
+        parser.error("--data and --corpora are needed")
+    else:
+        run(arguments.data, arguments.corpora)
+
+
+if __name__ == "__main__":
+    main()
