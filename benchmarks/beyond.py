@@ -283,6 +283,7 @@ def tables(folder: Path = RESULTS) -> dict[str, str]:
         "lm": _lm(folder, stored),
         "gold": _gold(folder),
         "peers": _peers(folder.parent / "peers.jsonl"),
+        "experts": _experts(folder.parent / "experts.json"),
     }
 
 
@@ -445,6 +446,16 @@ def _peers(path: Path) -> str:
         rate = sum(row["rows"] for row in found.values()) / seconds
         mean = f"{np.mean(nine):.1f}" if len(nine) == len(NINE) else ""
         lines.append(f"| {title} | " + " | ".join(cells) + f" | {mean} | {rate:.0f} |")
+    return "\n".join(lines)
+
+
+def _experts(path: Path) -> str:
+    """Return what each expert costs, as benchmarks/experts.py measured it."""
+    lines = ["| | texts a second | language-model tokens a text |", "|---|---:|---:|"]
+    for title, found in json.loads(path.read_text(encoding="utf-8")).items():
+        rate, tokens = found["texts"] / found["seconds"], found["tokens"] / found["texts"]
+        shown = f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
+        lines.append(f"| {title} | {shown} | {tokens:.0f} |")
     return "\n".join(lines)
 
 

@@ -1,10 +1,11 @@
 """Compare the encoders of the catalog in all that zicl does with one: expert, pile, and retriever of z-icl.
 
     python benchmarks/encoders.py run --data DATA --corpora CORPORA     # into results/encoders.json, resumable
+    python benchmarks/encoders.py pair --data DATA                      # two encoders joined, on all tasks
     python benchmarks/encoders.py table                                 # in Markdown, from what is stored
 
 DATA has a folder per task with test.jsonl, CORPORA files DOMAIN.jsonl.gz. Only tasks that settings are
-chosen on are used.
+chosen on are used, except by pair.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from beyond import CHOSEN, Task, classifier, draws, interval, read_task, scores_of
+from beyond import CHOSEN, CONFIRMED, NINE, TASKS, Task, classifier, draws, interval, read_task, scores_of
 
 RESULTS = Path(__file__).parent / "results" / "encoders.json"
 ENCODERS = ("bge-small-en-v1.5", "gte-small", "all-minilm-l6-v2")
@@ -37,7 +38,7 @@ def run(data: Path, corpora: Path) -> None:
             found.update(without_language_model(name, tasks))
         if "z-icl" not in found:
             found["z-icl"] = retrieval(name, tasks, corpora)
-        RESULTS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        RESULTS.write_text(json.dumps(stored) + "\n", encoding="utf-8")
 
 
 def without_language_model(name: str, tasks: list[Task]) -> dict[str, Any]:
@@ -82,6 +83,45 @@ def retrieval(name: str, tasks: list[Task], corpora: Path) -> dict[str, Any]:
     return found
 
 
+class PairEncoder:
+    """Two encoders as one: vectors side by side, so that a cosine is the mean of both."""
+
+    def __init__(self, *names: str) -> None:
+        from zicl import load_encoder
+
+        self._both = [load_encoder(name) for name in names]
+        self.name, self.identity = "+".join(names), "+".join(each.identity for each in self._both)
+        self.dimension = sum(each.dimension for each in self._both)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> PairEncoder:
+        return self
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Return one unit vector per text."""
+        return np.concatenate([each.encode(texts) for each in self._both], axis=1) / np.sqrt(len(self._both))
+
+
+def pair(data: Path) -> None:
+    """Store and print the accuracy of z-icl+ with two encoders, beside the default alone, on all tasks."""
+    from zicl import load_encoder
+
+    stored = json.loads(RESULTS.read_text())
+    encoders: dict[str, Any] = {"alone": load_encoder(ENCODERS[0]), "pair": PairEncoder(*ENCODERS[:2])}
+    stored["pair"] = {}
+    for key, encoder in encoders.items():
+        for name in TASKS:
+            task = read_task(name, data)
+            fitted = classifier(task, "z-icl+", encoder=encoder).fit(task.texts)
+            right = scores_of(fitted, task.texts).argmax(axis=1) == task.gold
+            stored["pair"].setdefault(name, {})[key] = right.astype(int).tolist()
+    for title, tasks in (("chosen on", CHOSEN), ("confirming", CONFIRMED), ("nine", NINE)):
+        rows = {key: [np.array(stored["pair"][name][key]) for name in tasks] for key in encoders}
+        means = ", ".join(f"{key} {100 * np.mean([r.mean() for r in found]):.1f}" for key, found in rows.items())
+        gain = interval([two - one for one, two in zip(rows["alone"], rows["pair"], strict=True)])
+        print(f"{title}: {means}; difference {gain[0]:+.1f} [{gain[1]:+.1f}, {gain[2]:+.1f}]")
+    RESULTS.write_text(json.dumps(stored) + "\n", encoding="utf-8")
+
+
 def table() -> str:
     """Return the comparison in Markdown: means over the tasks."""
     stored = json.loads(RESULTS.read_text())
@@ -103,15 +143,17 @@ def table() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("what", choices=("run", "pair", "table"))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--corpora", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.what == "table":
         print(table())
-    elif arguments.data is None or arguments.corpora is None:
+    elif arguments.data is None or (arguments.corpora is None and arguments.what == "run"):
         parser.error("--data and --corpora are needed")
+    elif arguments.what == "pair":
+        pair(arguments.data)
     else:
         run(arguments.data, arguments.corpora)
 

@@ -190,7 +190,8 @@ class ZICLClassifier(TextClassifier):
             The pile: texts like those to be labelled, or these themselves. Without any, ``texts`` are used.
         y
             Labels of some of the texts; None, NaN or -1 where a label is not known. A method that learns from the pile
-            holds them fixed; others only check them.
+            holds them fixed; others only check them. With ``multi`` sets of labels, labels joined by ``|``, or an
+            indicator matrix.
         budget
             Ask the language model about the least certain texts for about this many seconds, and learn from it.
         report
@@ -261,6 +262,7 @@ class ZICLClassifier(TextClassifier):
             "batch calibration": settings.calibration.fits_priors,
             "sharing demonstrations": settings.retrieval.share > 1,
             "a corpus that the texts join": settings.retrieval.include_fit_texts,
+            "how many labels a text gets": settings.decision != ONE_LABEL,
         }
         return [what for what, needed in wanted.items() if needed]
 
@@ -465,7 +467,7 @@ class ZICLClassifier(TextClassifier):
         return tags
 
     def predict(self, X: Iterable[Any]) -> NDArray[Any]:
-        """Return the label with the highest score; with ``multi`` an indicator matrix, one column per class."""
+        """Return the predicted labels; with ``multi`` an indicator matrix, one column per class."""
         predictions = self.classify(X)
         if not self.settings_.decision.multi:
             return np.array([prediction.label for prediction in predictions], dtype=object)

@@ -252,7 +252,7 @@ class Decision(FrozenSettings):
     # Judge each label by itself: a text gets any number of labels, also none of them.
     multi: bool = False
     # The probability from which on a text gets ``none``, or with ``multi`` a label; one number, or one per label.
-    # Without it, ``none`` competes with the labels, and a label needs 0.5.
+    # Without it, 0.5.
     threshold: float | dict[str, float] | None = None
 
     @model_validator(mode="after")
@@ -278,6 +278,34 @@ class Decision(FrozenSettings):
         """
         value = self.threshold.get(label) if isinstance(self.threshold, dict) else self.threshold
         return 0.5 if value is None else value
+
+    def choose(self, probabilities: Mapping[str, float]) -> tuple[str, ...]:
+        """Return the labels of a text with these probabilities: one, or with ``multi`` any number.
+
+        >>> Decision(none="other").choose({"a": 0.2, "b": 0.3, "other": 0.5})
+        ('other',)
+        """
+        if self.multi:
+            return tuple(name for name, p in probabilities.items() if p >= self.label_threshold(name))
+        none = self.none
+        if none is not None and probabilities.get(none, 0.0) >= self.label_threshold(none):
+            return (none,)
+        return (max((name for name in probabilities if name != self.none), key=probabilities.__getitem__),)
+
+    def margin(self, probabilities: Mapping[str, float]) -> float:
+        """Return how far the probabilities are from another answer.
+
+        That is the highest minus the second, and where a threshold decides the distance to it.
+        """
+        if self.multi:
+            return min(abs(p - self.label_threshold(name)) for name, p in probabilities.items())
+        none = self.none
+        if none is None or none not in probabilities:
+            first, second = sorted(probabilities.values(), reverse=True)[:2]
+            return first - second
+        distance = probabilities[none] - self.label_threshold(none)
+        first, second = sorted((p for name, p in probabilities.items() if name != none), reverse=True)[:2]
+        return distance if distance >= 0 else min(-distance, first - second)
 
 
 ONE_LABEL = Decision()

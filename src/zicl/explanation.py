@@ -107,7 +107,7 @@ class Explanation:
                 demos.add_row("", "", Text(_origin(demo), style="dim"))
             yield demos
         yield Text("the end of the prompt for each label, [scored] part in brackets:", style="dim")
-        for branch in prepared.prompt.branches[: len(self.scores)]:
+        for branch in prepared.prompt.branches[: len(prepared.labels)]:
             yield Text(f"{(prepared.prompt.stem.text + branch.given.text).strip()}[{branch.scored.text}]")
 
     def _columns(self) -> list[str]:
@@ -124,6 +124,8 @@ class Explanation:
             cells = [score.label, f"{self.prediction.probabilities[score.label]:6.1%}"]
             if score.log_likelihood is not None:
                 cells += [f"{score.log_likelihood:.2f}", str(score.tokens)]
+            elif self.prediction.prepared is not None:
+                cells += ["–", "–"]
             said = [expert.get(score.label) for expert in self.experts.values()]
             yield [*cells, *("–" if each is None else f"{each:.1%}" for each in said)]
 

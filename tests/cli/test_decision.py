@@ -88,6 +88,11 @@ def test_the_top_labels_replace_the_columns_of_all(run, command, tmp_path):
     code, _, err = run(*base, "--top", 9)
     assert code == 2
     assert "there are 3 labels" in err
+    assert "to label" not in err
+    code, _, err = run(*base, "--top", 3, "--also", "mood=hot,late", "-o", tmp_path / "two.csv")
+    assert code == 0, err
+    assert {"label_3", "mood:label_2"} <= set(rows(tmp_path / "two.csv")[0])
+    assert "mood:label_3" not in rows(tmp_path / "two.csv")[0]
     code, text, _ = run(*base, "--top", 2)
     assert "likeliest" in text
 
@@ -114,6 +119,10 @@ def test_two_sets_of_labels_share_one_encoding(run, command, tmp_path):
         (["--multi", "--threshold", "soup=high"], "no number"),
         (["--threshold", "0.5"], "neither is set"),
         (["--also", "mood"], "expected NAME=LABELS"),
+        (["--also", "mood=3"], "expected NAME=LABELS"),
+        (["--also", "p=hot,late"], "begins columns already"),
+        (["--also", "mood=hot,late"], "write a file"),
+        (["--multi", "--threshold", "soup=0.1,soup=0.2"], "each label once"),
         (["--also", "mood=hot,late", "--save", "x.zicl-clf"], "one set of labels"),
         (["--multi", "--method", "no-demos"], "learned from a pile"),
     ],

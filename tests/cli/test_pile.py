@@ -122,7 +122,7 @@ def test_the_language_model_is_asked_within_a_budget(run, command, lm_folder, tm
     [
         (["--shares", "soup=0.9,train=0.3"], "add up to 1.2"),
         (["--shares", "soup=0.9,boat=0.1"], "the shares name boat, soup"),
-        (["--shares", "soup"], "no number"),
+        (["--shares", "soup"], "expected LABEL=NUMBER"),
         (["--budget", "5 minutes"], "expected a number and s, m or h"),
         (["--budget", "5m", "--lm-rows", "3"], "both given"),
         (["--inference", "direct"], "asks no language model, and --inference was given"),

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.metrics import f1_score
 from sklearn.model_selection import cross_val_score
@@ -16,7 +18,7 @@ from sklearn.utils import get_tags
 import zicl
 from tests.conftest import BagEncoder
 from tests.score.test_pile import clusters
-from zicl import ZICLClassifier
+from zicl import Labels, ZICLClassifier
 from zicl.config import Decision
 from zicl.exceptions import ConfigError, LabelError
 from zicl.score.decision import fit_multi, fit_none, none_curve
@@ -51,7 +53,7 @@ def _home(tmp_path, monkeypatch):
 
 
 def classifier(**settings):
-    return ZICLClassifier(labels=LABELS, encoder=WideEncoder(), **settings)
+    return ZICLClassifier(**{"labels": LABELS, "encoder": WideEncoder(), **settings})
 
 
 # -- what is learned -------------------------------------------------------------------------------------------
@@ -101,7 +103,8 @@ def test_permuted_labels_give_permuted_answers(order, seed):
     plain, other = (fit_none(vectors, each, closeness) for each in (experts, experts[:, order]))
     expected = plain.join(experts, vectors, closeness)[:, [*order, 3]]
     np.testing.assert_allclose(other.join(experts[:, order], vectors, closeness), expected, atol=1e-5)
-    plain, other = (fit_multi(vectors, each) for each in (experts, experts[:, order]))
+    unknown = np.zeros(experts.shape, dtype=bool), np.zeros(len(experts), dtype=bool)
+    plain, other = (fit_multi(vectors, each, *unknown) for each in (experts, experts[:, order]))
     np.testing.assert_allclose(
         other.join(experts[:, order], vectors), plain.join(experts, vectors)[:, order], atol=1e-5
     )
@@ -114,14 +117,17 @@ def test_a_text_between_two_labels_gets_both():
     both /= np.linalg.norm(both, axis=1, keepdims=True)
     vectors, experts = np.concatenate([vectors, both]), np.concatenate([experts, experts[:40] + experts[60:100]])
     gold = np.concatenate([np.eye(4)[truth], np.tile([1, 1, 0, 0], (40, 1))])
-    model = fit_multi(vectors, experts)
+    model = fit_multi(vectors, experts, np.zeros(gold.shape, dtype=bool), np.zeros(len(gold), dtype=bool))
     given_labels = model.join(experts, vectors) >= 0
     assert f1_score(gold, given_labels, average="micro") > 0.85
     # Gold rows move thresholds: here all texts of the first label are said to have the second too.
     taught = np.zeros(gold.shape, dtype=bool)
     taught[:60:2, :2] = True
-    more = fit_multi(vectors, experts, gold=taught).join(experts, vectors) >= 0
+    more = fit_multi(vectors, experts, taught, taught.any(axis=1)).join(experts, vectors) >= 0
     assert more[1:60:2, 1].sum() > given_labels[1:60:2, 1].sum()
+    # Known to have no label at all.
+    fewer = fit_multi(vectors, experts, np.zeros(gold.shape, dtype=bool), np.arange(len(gold)) % 2 == 0)
+    assert (fewer.join(experts, vectors) >= 0).sum() < given_labels.sum() / 2
 
 
 def test_evidence_is_compared_with_the_middle_of_the_pile():
@@ -144,7 +150,11 @@ def prediction(decision, **values):
 
 def test_a_threshold_decides_about_none():
     scores = {"a": np.log(0.5), "b": np.log(0.2), "other": np.log(0.3)}
-    assert prediction(Decision(none="other"), **scores).labels == ("a",)
+    plain = prediction(Decision(none="other"), **scores)
+    assert plain.labels == ("a",)
+    assert plain.margin == pytest.approx(0.2)
+    sent = prediction(Decision(none="other", threshold=0.25), **scores)
+    assert sent.margin == pytest.approx(0.05)
     assert prediction(Decision(none="other", threshold=0.25), **scores).labels == ("other",)
     assert prediction(Decision(none="other", threshold=0.0), **scores).labels == ("other",)
     assert prediction(Decision(none="other", threshold=1.0), a=0.0, b=-1.0, other=9.0).labels == ("a",)
@@ -221,13 +231,26 @@ def test_y_of_several_labels_is_read_in_every_form():
     pile = SOUP + TRAIN + FILM + BOTH
     sets = [("soup",)] + [None] * 89 + [("soup", "train")] + [None] * 14
     joined = ["soup"] + [""] * 89 + ["train|soup"] + [""] * 14
-    matrix = np.zeros((105, 3), dtype=int)
-    matrix[0, 1] = matrix[90, 1] = matrix[90, 2] = 1
-    fits = [classifier(multi=True).fit(pile, y).fitted_ for y in (sets, joined, matrix, pd.Series(joined))]
+    matrix = np.full((105, 3), -1)
+    matrix[0], matrix[90] = [0, 1, 0], [0, 1, 1]
+    forms = (sets, joined, matrix, pd.Series(joined), pd.DataFrame(matrix), csr_matrix(matrix))
+    fits = [classifier(multi=True).fit(pile, y).fitted_ for y in forms]
     assert all(fit == fits[0] for fit in fits)
+    # A row of zeros says that a text has no label, which is not the same as nothing.
+    empty = matrix.copy()
+    empty[60:90] = 0
+    without = classifier(multi=True).fit(pile, empty)
+    assert without.fitted_ == classifier(multi=True).fit(pile, [*sets[:60], *[[]] * 30, *sets[90:]]).fitted_
+    assert without.predict(FILM).sum() < classifier(multi=True).fit(pile).predict(FILM).sum()
+    whole = np.array([[0, 1, 0]] * 30 + [[0, 0, 1]] * 30 + [[1, 0, 0]] * 30 + [[0, 1, 1]] * 15)
+    assert classifier(multi=True).fit(pile, whole == 1).fitted_ == classifier(multi=True).fit(pile, whole).fitted_
     assert fits[0] != classifier(multi=True).fit(pile).fitted_
     with pytest.raises(LabelError, match="'stew'"):
         classifier(multi=True).fit(pile, ["stew"] + [None] * 104)
+    with pytest.raises(LabelError, match="the row"):
+        classifier(multi=True).fit(pile, np.full((105, 3), 2))
+    with pytest.raises(LabelError, match="for one text"):
+        classifier().fit(pile, sets)
 
 
 @pytest.mark.parametrize(
@@ -243,6 +266,7 @@ def test_y_of_several_labels_is_read_in_every_form():
         ({"multi": True, "method": "encoder"}, "learned from a pile"),
         ({"none": "other", "method": "no-demos"}, "learned from a pile"),
         ({"multi": True, "pile": zicl.Pile(shares={"soup": 0.5, "train": 0.2, "film": 0.3})}, "exclude each other"),
+        ({"multi": True, "labels": ["soup|stew", "train"]}, "cannot be one of several"),
         ({"none": "other", "pile": zicl.Pile(shares={"soup": 0.5, "train": 0.2, "film": 0.3})}, "other"),
     ],
 )
@@ -252,7 +276,7 @@ def test_what_cannot_be_is_refused(settings, message):
 
 
 def test_a_decision_needs_a_pile_and_one_set_of_labels():
-    with pytest.raises(ConfigError, match="learned from a pile"):
+    with pytest.raises(ConfigError, match="fitted on texts"):
         classifier(none="other").fit()
     with pytest.raises(ConfigError, match="too few"):
         classifier(multi=True).fit(SOUP[:5])
@@ -263,6 +287,19 @@ def test_a_decision_needs_a_pile_and_one_set_of_labels():
         zicl.distill(fitted, SOUP + TRAIN)
     with pytest.raises(ConfigError, match="one label"):
         zicl.suggest(fitted, SOUP + TRAIN)
+
+
+def test_many_labels_and_a_small_pile_send_hardly_any_text_away():
+    names = [f"{what}{n}" for n in range(10) for what in ("soup", "train")]
+    pile = [f"A note on {name}, its {word} and its price." for name in names for word in ("colour", "weight", "smell")]
+    fitted = ZICLClassifier(labels=names, encoder=WideEncoder(), none="other").fit(pile)
+    assert (fitted.predict(pile) == "other").mean() < 0.2
+
+
+def test_hashes_of_labels_hold_in_other_processes():
+    labels = Labels.of(["soup", "train"])
+    assert hash(labels) == hash(Labels.of(["soup", "train"]))
+    assert "_hash" not in pickle.loads(pickle.dumps(labels)).__dict__
 
 
 def test_shares_include_that_of_none():

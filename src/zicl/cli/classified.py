@@ -42,18 +42,16 @@ class LabelSet:
     def _columns(self) -> list[str]:
         """The names without the prefix; those of a prompt and its scores only with a language model."""
         from zicl.classifier import ZICLClassifier
-        from zicl.exceptions import UsageError
         from zicl.score.ensemble import PILE
 
         labels, classifier = self.classifier.labels_.names, self.classifier
         is_distilled = not isinstance(classifier, ZICLClassifier)
         names = labels if is_distilled else classifier.ensemble_.names
-        if self.top is not None and self.top > len(names):
-            raise UsageError(f"--top {self.top}: there are {len(names)} labels", hint=f"at most --top {len(names)}")
         multi = not is_distilled and classifier.settings_.decision.multi
         columns = ["labels", "review", "margin"] if multi else ["predicted", "review", "probability", "margin"]
         if self.top is not None:
-            return columns + [f"{kind}_{n + 1}" for n in range(self.top) for kind in ("label", "probability")]
+            places = range(1, min(self.top, len(names)) + 1)
+            return columns + [f"{kind}_{place}" for place in places for kind in ("label", "probability")]
         columns += [f"p:{name}" for name in names]
         if is_distilled:
             return columns
@@ -135,9 +133,11 @@ class SummaryLine:
     row_text: Text
 
     @classmethod
-    def of(cls, row: InputRow, prediction: Prediction | DistilledPrediction, *, cut: bool) -> SummaryLine:
+    def of(cls, row: InputRow, prediction: Prediction | DistilledPrediction) -> SummaryLine:
         """Return the line of a row."""
         probabilities, text = prediction.probabilities, str(row.text)[:120]
+        prepared = getattr(prediction, "prepared", None)
+        cut = prepared is not None and prepared.prompt.input_cut
         return cls(row.id, text, prediction.labels, probabilities, prediction.margin, cut, row.text)
 
     @property
@@ -231,7 +231,7 @@ def print_none_curve(lines: Sequence[SummaryLine], none: str, gold: Mapping[Text
     points = none_curve([line.probabilities for line in lines], none, _NONE_THRESHOLDS, known)
     shown = ", ".join(
         f"{point.share:.1%} at {point.threshold:g}"
-        + ("" if point.accuracy is None else f" ({point.accuracy:.1%} of the gold rows right)")
+        + ("" if point.accuracy is None else f" ({point.accuracy:.1%} of the gold rows right, which it learned from)")
         for point in points
     )
     print_status(f"{none}, by --threshold: {shown}")

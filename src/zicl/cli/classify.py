@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 # Rows are scored and written in chunks, counted from the file's first row: a resumed run forms the same ones.
 # Without a language model they are larger: texts of one length are encoded together.
 _CHUNK, _CHUNK_ENCODED = 16, 1024
+# What columns of labels begin with: no further set of labels may be called so.
+_COLUMN_KINDS = ("p", "value", "term", "log_likelihood", "tokens")
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,14 @@ class ClassifyOptions(ClassifierOptions):
         sets: dict[str, ClassifyOptions] = {"": self}
         for entry in self.also or []:
             name, equals, labels = (part.strip() for part in entry.partition("="))
-            if not (name and equals and labels) or f"{name}:" in sets:
+            if not (name and equals and labels) or f"{name}:" in sets or labels.isdecimal():
                 raise UsageError(
                     f"--also {entry!r}: expected NAME=LABELS, each name once", hint="--also tone=angry,calm"
                 )
+            if name in _COLUMN_KINDS:
+                raise UsageError(f"--also {entry!r}: {name}: begins columns already", hint="choose another name")
+            if of_labels := [x for x in self.settings or [] if x.startswith(("pile.shares", "decision.threshold"))]:
+                raise UsageError(f"--set {of_labels[0]} is for one set of labels", hint="leave out --also")
             # Gold labels, shares, synonyms and thresholds are those of --labels.
             sets[f"{name}:"] = replace(
                 self, labels=labels, also=None, gold=None, shares=None, synonyms=None, threshold=None
@@ -140,8 +146,9 @@ class ClassifyOptions(ClassifierOptions):
 
         if self.gold is None or self.labels is None:
             return {}
-        names = [*self._labels(self.labels).names, *filter(None, [self.none])]
-        return read_gold(self.gold, names, multi=self.multi, **columns)
+        decision = self.resolved().decision
+        names = [*self._labels(self.labels).names, *filter(None, [decision.none])]
+        return read_gold(self.gold, names, multi=decision.multi, **columns)
 
 
 def parse_duration(text: str) -> float:
@@ -222,6 +229,9 @@ def classify(
     if cluster_choice is not None:
         _check_spread(options)
     _check_one_set(options, {"--save": save, "--on": on, "--options-column": options_column})
+    if options.also and output is None and not json_output:
+        raise UsageError("--also adds columns, and the table has none for them", hint="write a file with -o, or --json")
+    _check_top(options, top)
     columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
     rows = _read_rows(texts, file, text_column, columns)
     print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
@@ -275,8 +285,8 @@ def classify(
     if target is None and not json_output:
         print_table(lines, review_below, top)
     print_summary(lines, review_below)
-    if options.none is not None:
-        print_none_curve(lines, options.none, options.read_gold(fit_columns))
+    if _has_ensemble(classifier) and classifier.none is not None:
+        print_none_curve(lines, classifier.none, options.read_gold(fit_columns))
 
 
 def _check_spread(options: ClassifyOptions) -> None:
@@ -287,6 +297,14 @@ def _check_spread(options: ClassifyOptions) -> None:
             f"--on spreads the language model's work, and {options.saved or options.method or 'z-icl+'} asks none",
             hint="leave it out, or ask a language model: --method z-icl",
         )
+
+
+def _check_top(options: ClassifyOptions, top: int | None) -> None:
+    """Refuse more labels than there are, where that is known before a classifier is loaded."""
+    if top is not None and options.labels is not None:
+        count = len(options._labels(options.labels)) + (options.resolved().decision.none is not None)
+        if top > count:
+            raise UsageError(f"--top {top}: there are {count} labels", hint=f"at most --top {count}")
 
 
 def _check_one_set(options: ClassifyOptions, given: Mapping[str, Any]) -> None:
@@ -439,9 +457,8 @@ def _classify_rows(
             if finished == len(chunk) and total > finished:
                 print_status(rate(finished, time.monotonic() - started, total - finished))
             report("classifying", finished, total)
-            for row, record, p in zip(chunk, records, predictions, strict=True):
-                cut = bool(record.get("input_cut"))
-                yield SummaryLine.of(row, p, cut=cut)
+            for row, p in zip(chunk, predictions, strict=True):
+                yield SummaryLine.of(row, p)
 
 
 def _predict_here(

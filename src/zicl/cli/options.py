@@ -246,11 +246,7 @@ class ClassifierOptions(RemoteOptions):
         """Refuse settings beside a saved classifier, which has its own."""
         allowed = ("corpus", "saved", "lm", "encoder", "offline", "opened", *REMOTE)
         names = [field.name for field in fields(self) if field.name not in allowed]
-        given = [
-            name.replace("settings", "set").replace("_", "-")
-            for name in names
-            if getattr(self, name) not in (None, [], False)
-        ]
+        given = [name.replace("settings", "set").replace("_", "-") for name in names if _was_given(getattr(self, name))]
         if given:
             raise UsageError(
                 f"--with brings its own settings, but --{', --'.join(given)} was given too",
@@ -478,6 +474,11 @@ def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
     return labels.with_synonyms(given)
 
 
+def _was_given(value: object) -> bool:
+    """Return whether an option was given; a zero was."""
+    return value is not None and value is not False and value != []
+
+
 def parse_names(text: str | None) -> tuple[str, ...] | None:
     """Return names separated by commas, if there are any."""
     return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
@@ -507,13 +508,13 @@ def parse_threshold(text: str) -> float | dict[str, float]:
 def _numbers_by_label(option: str, text: str, example: str) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for entry in text.split(","):
-        name, equals, value = entry.rpartition("=")
+        name, equals, value = (part.strip() for part in entry.rpartition("="))
+        if not equals or name in numbers:
+            raise UsageError(f"{option} {text!r}: expected LABEL=NUMBER, each label once", hint=example)
         try:
-            numbers[name.strip()] = float(value)
+            numbers[name] = float(value)
         except ValueError as error:
             raise UsageError(f"{option} {text!r}: {value!r} is no number", hint=example) from error
-        if not equals:
-            raise UsageError(f"{option} {text!r}: expected LABEL=NUMBER", hint=example)
     return numbers
 
 

@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def metadata_path(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class OutputMetadata:
-    """How ``zicl classify`` wrote an output: the classified columns, and whether its labels count options.
+    """How ``zicl classify`` wrote an output: its columns, whether its labels count options, and how it decided.
 
     ``exists`` is False if no note was found beside the output; these are the defaults then.
     """
@@ -41,6 +41,7 @@ class OutputMetadata:
     options: str | None = None
     id: str | None = None
     counted: bool = False
+    decision: Mapping[str, Any] = field(default_factory=dict)
     exists: bool = False
 
     @classmethod
@@ -52,7 +53,9 @@ class OutputMetadata:
         try:
             text, pair, options = note["settings"]["columns"]
             counted = note["settings"]["labels"].startswith("count =")
-            return cls(text, pair, options, note["id"], counted, exists=True)
+            # A distilled classifier has no other decision than one label.
+            decision = note["settings"].get("decision", {})
+            return cls(text, pair, options, note["id"], counted, decision, exists=True)
         except KeyError as error:
             raise UsageError(
                 f"{path} was not written by zicl classify: {metadata_path(path).name} has no {error}",

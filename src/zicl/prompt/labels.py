@@ -12,6 +12,20 @@ from typing import Any
 from zicl._util.files import read_toml
 from zicl.exceptions import LabelError
 
+# What separates several labels of one text, and what says that it has none of them.
+SEPARATOR, NO_LABEL = "|", "-"
+
+
+def split_labels(text: str, *, multi: bool) -> tuple[str, ...]:
+    """Return the labels that a cell names.
+
+    >>> split_labels("sports|world", multi=True), split_labels("-", multi=True), split_labels("a|b", multi=False)
+    (('sports', 'world'), (), ('a|b',))
+    """
+    if not multi:
+        return (text,)
+    return tuple(part.strip() for part in text.split(SEPARATOR) if part.strip() not in ("", NO_LABEL))
+
 
 @dataclass(frozen=True)
 class Label:
@@ -101,6 +115,10 @@ class Labels:
     @cached_property
     def _hash(self) -> int:
         return hash((self.items, self.counted))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Hashes of texts differ from process to process.
+        return {"items": self.items, "counted": self.counted}
 
     def __iter__(self) -> Iterator[Label]:
         return iter(self.items)

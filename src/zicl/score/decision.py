@@ -6,19 +6,20 @@ if the pile has such texts; ``fit_multi`` learns for each label from which score
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zicl.config import Settings
-from zicl.exceptions import ConfigError
-from zicl.prompt.labels import Labels
+from zicl.exceptions import ConfigError, PileWarning
+from zicl.prompt.labels import NO_LABEL, SEPARATOR, Labels
 from zicl.score.calibration import Scores
 from zicl.score.pile import (
-    ANCHOR,
+    SHARPNESS,
     Ints,
     MultiModel,
     NoneModel,
@@ -26,12 +27,10 @@ from zicl.score.pile import (
     Vectors,
     add_none,
     against_background,
-    fit_mixture,
     fit_pile,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Bools = NDArray[np.bool_]
 
 # All of this was chosen on rows that docs/LABELS.md does not judge: training rows of AGNews, CR, SST2, SST5 and Tweet.
 # Fewer dimensions than for labels: texts that fit nothing are far away in the largest ones.
@@ -58,6 +57,11 @@ def check_decision(labels: Labels, settings: Settings, *, has_texts: bool) -> No
     if decision.none is None and not decision.multi:
         return
     what = "none" if decision.none is not None else "multi"
+    if decision.multi and (odd := [name for name in labels.names if SEPARATOR in name or name == NO_LABEL]):
+        raise ConfigError(
+            f"the label {odd[0]!r} cannot be one of several: they are written with {SEPARATOR} between them",
+            hint="rename it",
+        )
     if decision.none in labels.names:
         raise ConfigError(
             f"none is {decision.none!r}, which is one of the labels",
@@ -111,19 +115,34 @@ def fit_none(
     labels = experts.shape[1]
     known = np.full(len(vectors), -1) if gold is None else gold
     taught = _taught_none(closeness, known, labels)
-    candidates = [taught] if taught else [_assumed_none(closeness, share) for share in _OUTLYING]
-    for candidate in candidates:
+    if taught is not None:
+        certain = taught
+    elif shares is not None:
+        certain = _assumed_none(closeness, float(shares[-1]))
+    else:
+        certain = None
+    for candidate in [certain] if certain else [_assumed_none(closeness, share) for share in _OUTLYING]:
         extended = add_none(experts, candidate.logits(closeness))
-        linear, _ = fit_mixture(vectors, extended, known, shares, _NONE_DIMENSIONS)
-        joined = ANCHOR * extended + linear.scores(vectors)
-        odds = joined[:, -1] - np.logaddexp.reduce(joined[:, :-1], axis=1)
-        held = int((odds > 0).sum())
-        if taught or (held > 1 and (np.abs(odds) < _DOUBT).sum() < _MOST_DOUBTFUL * held):
-            model = fit_pile(vectors, extended, gold=known, shares=shares, dimensions=_NONE_DIMENSIONS)
-            return replace(model, none=candidate)
-    among_labels = None if shares is None else shares[:-1] / shares[:-1].sum()
-    model = fit_pile(vectors, experts, gold=np.where(known == labels, -1, known), shares=among_labels)
+        model = fit_pile(vectors, extended, gold=known, shares=shares, dimensions=_NONE_DIMENSIONS)
+        model = replace(model, none=candidate)
+        if certain or _is_component(model.join(experts, vectors, closeness) / SHARPNESS):
+            return model
+    if (ignored := int((known == labels).sum())) > 0:
+        warnings.warn(
+            f"{ignored} gold rows that fit no label are too few to learn from, {_MIN_GOLD} are needed, and as many "
+            "with a label: they were left out",
+            PileWarning,
+            stacklevel=4,
+        )
+    model = fit_pile(vectors, experts, gold=np.where(known == labels, -1, known))
     return replace(model, none=_outliers(closeness))
+
+
+def _is_component(evidence: Scores) -> bool:
+    """Return whether the texts that fit no label, the last column, are apart from the others: few are in doubt."""
+    odds = evidence[:, -1] - np.logaddexp.reduce(evidence[:, :-1], axis=1)
+    held = int((odds > 0).sum())
+    return held > 1 and int((np.abs(odds) < _DOUBT).sum()) < _MOST_DOUBTFUL * held
 
 
 def _assumed_none(closeness: Scores, share: float) -> NoneModel:
@@ -184,20 +203,21 @@ def none_curve(
 # -- several labels -----------------------------------------------------------------------------------------
 
 
-def fit_multi(vectors: Vectors, experts: Scores, *, gold: NDArray[np.bool_] | None = None) -> PileModel:
+def fit_multi(vectors: Vectors, experts: Scores, gold: Bools, is_known: Bools) -> PileModel:
     """Fit the model of a pile in which texts have any number of labels.
 
-    ``gold`` has a row per text and a column per label; rows without any label are not known. Labels compete for texts
-    as ever; then each has its own threshold, learned from how its scores are distributed over the pile.
+    ``gold`` has a row per text and a column per label; it counts for texts of which something ``is_known``, also that
+    they have no label. Labels compete for texts as ever; then each has its own threshold, learned from how its scores
+    are distributed over the pile.
     """
-    held = None if gold is None else gold / np.maximum(gold.sum(axis=1, keepdims=True), 1)
+    held = gold / np.maximum(gold.sum(axis=1, keepdims=True), 1)
     model = fit_pile(vectors, experts, gold=held)
     scores = against_background(model.evidence(experts, vectors))
     fitted = [_label_logit(column, scores.shape[1]) for column in scores.T]
-    if gold is not None and gold.any():
-        rows = np.asarray(gold.any(axis=1))
+    if is_known.any():
         fitted = [
-            _taught_logit(column, line, has, rows) for column, line, has in zip(scores.T, fitted, gold.T, strict=True)
+            _taught_logit(column, line, has, is_known)
+            for column, line, has in zip(scores.T, fitted, gold.T, strict=True)
         ]
     slopes, offsets = zip(*fitted, strict=True)
     return replace(model, multi=MultiModel(tuple(slopes), tuple(offsets)))
@@ -230,9 +250,7 @@ def _label_logit(scores: Scores, labels: int) -> tuple[float, float]:
     return slope, -slope * (mean + threshold * spread)
 
 
-def _taught_logit(
-    scores: Scores, line: tuple[float, float], has: NDArray[np.bool_], rows: NDArray[np.bool_]
-) -> tuple[float, float]:
+def _taught_logit(scores: Scores, line: tuple[float, float], has: Bools, rows: Bools) -> tuple[float, float]:
     """Return the same as gold rows have it; what the pile said counts as a few further rows."""
     from sklearn.linear_model import LogisticRegression
 
@@ -243,4 +261,5 @@ def _taught_logit(
     prior = _PRIOR_ROWS / len(scores)
     weights = np.concatenate([np.ones(int(rows.sum())), prior * said, prior * (1 - said)])
     model = LogisticRegression(C=100.0).fit(points, answers, sample_weight=weights)
-    return float(model.coef_[0, 0]) / unit, float(model.intercept_[0])
+    # More evidence never makes a label less likely, whatever a few rows say.
+    return max(float(model.coef_[0, 0]), 0.05) / unit, float(model.intercept_[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -166,13 +166,12 @@ class Ensemble:
             terms[PILE] = self.pile.scores(prepared.vector[None])[0]
         first = parts[0] if parts else Prediction(prepared.text, ())
         names = self.names if self.pile is not None else prepared.labels.names
-        asked = {score.label: (score.log_likelihood, score.tokens) for score in first.scores}
+        # The prompt's labels come first; none of them, and all where no prompt was scored, have no log-likelihood.
+        likelihoods = chain((score.log_likelihood for score in first.scores), repeat(None))
+        tokens = chain((score.tokens for score in first.scores), repeat(0))
         return replace(
             first,
-            scores=tuple(
-                LabelScore(name, *asked.get(name, (None, 0)), value)
-                for name, value in zip(names, values.tolist(), strict=True)
-            ),
+            scores=tuple(map(LabelScore, names, likelihoods, tokens, values.tolist())),
             parts=tuple(parts) if len(parts) > 1 else (),
             terms={name: tuple(values.tolist()) for name, values in terms.items()},
             spread=self._spread(prepared, parts, int(np.argmax(values))),

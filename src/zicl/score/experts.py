@@ -49,7 +49,7 @@ class EncoderExpert:
     encoder: str
     plain: bool = False
     _cache: dict[Labels, tuple[Vectors, Scores]] = field(default_factory=dict, compare=False, repr=False)
-    _directions: dict[Labels, tuple[Vectors, Vectors]] = field(default_factory=dict, compare=False, repr=False)
+    _centred: dict[Labels, tuple[Vectors, Vectors]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -71,11 +71,11 @@ class EncoderExpert:
 
         What texts have in common is the mean vector of sentences without content.
         """
-        if labels not in self._directions:
+        if labels not in self._centred:
             center = self.embed(neutral_sentences()).mean(axis=0)
             targets = self.embed([label.description or label.words for label in labels])
-            self._directions[labels] = center, _directions(targets - center)
-        center, targets = self._directions[labels]
+            self._centred[labels] = center, _directions(targets - center)
+        center, targets = self._centred[labels]
         closeness: Scores = (_directions(vectors - center) @ targets.T).astype(np.float64).max(axis=1)
         return closeness
 

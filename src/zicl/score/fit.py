@@ -22,7 +22,7 @@ from zicl._util.random import rng, stable_hash
 from zicl.config import Pile, Settings
 from zicl.exceptions import ConfigError, PileWarning
 from zicl.inputs.pair import Text, text_key
-from zicl.prompt.labels import Labels
+from zicl.prompt.labels import SEPARATOR, Labels
 from zicl.retrieve.encoder import DEFAULT_ENCODER
 from zicl.score.calibration import Scores, log_softmax
 from zicl.score.decision import fit_multi, fit_none
@@ -79,7 +79,7 @@ def learn_pile(
     texts
         The pile; equal texts count once.
     gold
-        The labels of some of the texts: one each, unless the decision allows several.
+        The labels of some of the texts: one each, unless the decision allows several, or none of them.
     seed
         Draws the sample of a large pile.
     question
@@ -112,27 +112,30 @@ def learn_pile(
         _check_letters(ensemble, chosen)
     answers = log_softmax(expert.scores(vectors, labels) - ensemble.priors.get(expert.name, 0.0))
     known = np.array([[name in gold.get(text, ()) for name in ensemble.names] for text in chosen])
+    is_known = np.array([text in gold for text in chosen])
     shares = None if settings.shares is None else np.array([settings.shares[name] for name in ensemble.names])
     report("learning from the texts", 0, None)
     asked, key = 0, ""
     if question is not None:
         among_labels = None if ensemble.decision.none else shares
         first = fit_pile(vectors, answers, gold=_numbers(known[:, : len(labels)]), shares=among_labels)
-        loaded, order = question(), least_certain(first, answers, vectors, chosen, np.asarray(known.any(axis=1)))
+        loaded, order = question(), least_certain(first, answers, vectors, chosen, is_known)
         asked = _count_questions(loaded, [chosen[n] for n in order], settings.lm_rows, budget, report)
         if asked:
             rows, key = order[:asked], loaded.key
             answers[rows] += _answers(loaded, [chosen[n] for n in rows], report)
     closeness = ensemble.closeness(vectors)
     if ensemble.decision.multi:
-        model = fit_multi(vectors, answers, gold=known)
+        model = fit_multi(vectors, answers, known, is_known)
     elif closeness is not None:
         model = fit_none(vectors, answers, closeness, gold=_numbers(known), shares=shares)
     else:
         model = fit_pile(vectors, answers, gold=_numbers(known), shares=shares)
     if not ensemble.decision.multi:
         _check_labels(model.join(answers, vectors, closeness), ensemble.names)
-    source = stable_hash(key, *(f"{text_key(text)}\x1e{'|'.join(gold.get(text, ()))}" for text in chosen))
+    source = stable_hash(
+        key, *(f"{text_key(text)}\x1e{SEPARATOR.join(gold[text]) if text in gold else ''}" for text in chosen)
+    )
     return LearnedPile(replace(model, source=f"{source:032x}"), asked)
 
 

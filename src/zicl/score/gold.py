@@ -11,7 +11,7 @@ from typing import Any
 from zicl.config import Decision
 from zicl.exceptions import LabelError, PileWarning, UsageError
 from zicl.inputs.pair import Text
-from zicl.prompt.labels import Labels
+from zicl.prompt.labels import Labels, split_labels
 
 
 def read_labels_of_texts(
@@ -20,17 +20,19 @@ def read_labels_of_texts(
     """Return the labels that ``y`` knows, by text; a text with two different ones counts as unknown, with a warning.
 
     With ``multi`` a value of ``y`` is a set or list of labels, labels joined by ``|``, or a row of scikit-learn's
-    indicator matrix, whose columns are the labels in alphabetical order.
+    indicator matrix, whose columns are the labels in alphabetical order. An empty one, ``-`` or a row of zeros says
+    that the text has no label.
     """
     names = [*labels.names, *filter(None, [decision.none])]
-    values = [_labels_of(value, names, multi=decision.multi) for value in y]
-    if unknown := sorted({repr(name) for value in values for name in value if name not in names}):
+    rows = _rows(y) if decision.multi else y
+    values = [(_several if decision.multi else _one)(value, names) for value in rows]
+    if unknown := sorted({repr(name) for value in values for name in value or () if name not in names}):
         raise LabelError(
             f"y holds values that are no label: {', '.join(unknown[:5])}",
             hint=f"the labels are: {', '.join(names)}; None, NaN or -1 where a label is not known",
         )
     if texts is None:
-        if any(values):
+        if any(value is not None for value in values):
             raise UsageError("labels were given without texts", hint="fit(texts, labels), one label per text")
         return {}
     if len(values) != len(texts):
@@ -38,7 +40,7 @@ def read_labels_of_texts(
     gold: dict[Text, tuple[str, ...]] = {}
     contradictory: dict[Text, int] = {}
     for row, (text, value) in enumerate(zip(texts, values, strict=True)):
-        if value and gold.setdefault(text.strip(), value) != value:
+        if value is not None and gold.setdefault(text.strip(), value) != value:
             contradictory.setdefault(text.strip(), row)
     if contradictory:
         warnings.warn(
@@ -50,21 +52,49 @@ def read_labels_of_texts(
     return {text: label for text, label in gold.items() if text not in contradictory}
 
 
-def _labels_of(value: Any, names: Sequence[str], *, multi: bool) -> tuple[Any, ...]:
-    """Return the labels that a value of ``y`` names, in the order of the labels; none where it is a gap."""
-    given: Sequence[Any]
-    if not multi:
-        given = () if _is_gap(value, names) else (str(value) if value in names else value,)
-    elif isinstance(value, str):
-        given = () if _is_gap(value, names) else [part.strip() for part in value.split("|")]
-    elif not isinstance(value, Iterable):
-        given = () if _is_gap(value, names) else (value,)
+def _one(value: Any, names: Sequence[str]) -> tuple[Any, ...] | None:
+    """Return the label that a value of ``y`` names, or None where it is a gap."""
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        raise LabelError(
+            f"y holds {value!r} for one text", hint="give one label per text; several: multi=True, or --multi"
+        )
+    return None if _is_gap(value, names) else (value,)
+
+
+def _rows(y: Any) -> Iterable[Any]:
+    """Return the rows of a sparse matrix, a data frame or an array; anything else as it is."""
+    for convert in ("toarray", "to_numpy", "tolist"):
+        if hasattr(y, convert):
+            y = getattr(y, convert)()
+    rows: Iterable[Any] = y
+    return rows
+
+
+def _several(value: Any, names: Sequence[str]) -> tuple[Any, ...] | None:
+    """Return the labels that a value of ``y`` names, in the order of the labels, or None where it is a gap."""
+    given: tuple[Any, ...]
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        if _is_gap(value, names):
+            return None
+        given = split_labels(value, multi=True) if isinstance(value, str) else (value,)
     else:
-        given = list(value)
-        if len(given) == len(names) and all(isinstance(cell, Real) for cell in given):
-            given = [name for name, cell in zip(sorted(names), given, strict=True) if cell == 1]
-    places = {name: number for number, name in enumerate(names)}
-    return tuple(sorted(given, key=lambda name: places.get(name, len(names))))
+        given = tuple(value)
+        if given and all(isinstance(cell, Real) for cell in given):
+            return _indicated(given, names)
+    return tuple(name for name in names if name in given) + tuple(name for name in given if name not in names)
+
+
+def _indicated(row: Sequence[Real], names: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the labels of a row of an indicator matrix; one of -1 or NaN is a gap."""
+    if all(_is_no_label(cell) for cell in row):
+        return None
+    if len(row) != len(names) or any(cell not in (0, 1) for cell in row):
+        raise LabelError(
+            f"y holds the row {list(row)!r}",
+            hint=f"{len(names)} numbers, 0 or 1 for each of: {', '.join(sorted(names))}",
+        )
+    chosen = {name for name, cell in zip(sorted(names), row, strict=True) if cell}
+    return tuple(name for name in names if name in chosen)
 
 
 def _is_gap(value: Any, names: Sequence[str]) -> bool:

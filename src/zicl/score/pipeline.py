@@ -103,7 +103,7 @@ class Pipeline:
             label_scores(labels, scores[start : start + count], reduce) for start in range(count, len(scores), count)
         ]
         prior = log_prior(np.array([[score.value for score in row] for row in probes]))
-        calibrated = tuple(replace(s, value=s.value - float(p)) for s, p in zip(raw, prior, strict=True))
+        calibrated = tuple(s._replace(value=s.value - float(p)) for s, p in zip(raw, prior, strict=True))
         return Prediction(prepared.text, calibrated, prepared, tuple(map(log_likelihoods, probes)))
 
     def retrieve(self, text: Text) -> list[Retrieved]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from zicl.config import ONE_LABEL, Decision
 from zicl.corpus.store import Sentence
 from zicl.inputs.pair import Text
 from zicl.prompt.builder import Inference, Prompt
-from zicl.prompt.labels import Labels
+from zicl.prompt.labels import SEPARATOR, Labels
 from zicl.score.calibration import log_softmax
 
 
@@ -72,8 +73,7 @@ class PreparedText:
         return [item.prompt for item in self.inputs]
 
 
-@dataclass(frozen=True)
-class LabelScore:
+class LabelScore(NamedTuple):
     """The ``value`` of a label that is compared, and the log-likelihood of its ``tokens`` scored tokens.
 
     Where no language model was asked, there is no log-likelihood.
@@ -113,18 +113,12 @@ class Prediction:
     @property
     def label(self) -> str:
         """The predicted label; several are joined by ``|``."""
-        return "|".join(self.labels)
+        return SEPARATOR.join(self.labels)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """All predicted labels: one, or with ``multi`` any number."""
-        none, limit = self.decision.none, self.decision.threshold
-        if self.decision.multi:
-            return tuple(n for n, p in self.probabilities.items() if p >= self.decision.label_threshold(n))
-        ranked = [name for name, _ in self.top(len(self.scores))]
-        if none is not None and isinstance(limit, float):
-            return (none,) if self.probabilities[none] >= limit else (next(n for n in ranked if n != none),)
-        return (ranked[0],)
+        return self.decision.choose(self.probabilities)
 
     def top(self, count: int) -> list[tuple[str, float]]:
         """Return the likeliest labels with their probabilities, the likeliest first."""
@@ -140,8 +134,5 @@ class Prediction:
 
     @cached_property
     def margin(self) -> float:
-        """The highest probability minus the second; with ``multi`` the smallest distance to a label's threshold."""
-        if self.decision.multi:
-            return min(abs(p - self.decision.label_threshold(name)) for name, p in self.probabilities.items())
-        first, second = sorted(self.probabilities.values(), reverse=True)[:2]
-        return first - second
+        """How far the probabilities are from another answer: the highest minus the second, if nothing else decides."""
+        return self.decision.margin(self.probabilities)

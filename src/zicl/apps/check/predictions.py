@@ -8,25 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from zicl.config import Decision, parse_group
 from zicl.exceptions import TextError
 from zicl.inputs.output import OutputMetadata
 from zicl.inputs.pair import Text
 from zicl.inputs.tables import InputRow, read_rows, row_name
+from zicl.prompt.labels import SEPARATOR, split_labels
 
 _PROBABILITY = "p:"
-# What separates several labels, and what says that a text has none of them.
-SEPARATOR, NO_LABEL = "|", "-"
-
-
-def split_labels(text: str, *, multi: bool) -> tuple[str, ...]:
-    """Return the labels of a cell.
-
-    >>> split_labels("sports|world", multi=True), split_labels("-", multi=True), split_labels("a|b", multi=False)
-    (('sports', 'world'), (), ('a|b',))
-    """
-    if not multi:
-        return (text,)
-    return tuple(part.strip() for part in text.split(SEPARATOR) if part.strip() not in ("", NO_LABEL))
 
 
 @dataclass(frozen=True)
@@ -67,12 +56,12 @@ def read_predictions(
         options_column=options_column or note.options,
     )
     labels = _labels(rows[0].columns, path)
-    counted = note.counted
+    counted, decision = note.counted, parse_group("decision", note.decision, f"{path}: ")
     if not note.exists:
         # Options that are no label names must be the words of counted labels.
         counted = not {option for row in rows for option in row.options} <= set(labels)
     predictions = [
-        _prediction(row, labels, row_name(str(path), number), counted=counted)
+        _prediction(row, labels, row_name(str(path), number), decision, counted=counted)
         for number, row in enumerate(rows, start=1)
     ]
     return predictions, labels
@@ -95,7 +84,9 @@ def _labels(columns: Mapping[str, Any], path: Path) -> tuple[str, ...]:
     return labels
 
 
-def _prediction(row: InputRow, labels: Sequence[str], where: str, *, counted: bool) -> OutputPrediction:
+def _prediction(
+    row: InputRow, labels: Sequence[str], where: str, decision: Decision, *, counted: bool
+) -> OutputPrediction:
     if counted:
         choices = dict(zip(labels, row.options, strict=False))
     else:
@@ -107,11 +98,11 @@ def _prediction(row: InputRow, labels: Sequence[str], where: str, *, counted: bo
             hint="name the column that holds each row's labels: --options-column",
         )
     if "labels" in row.columns and "predicted" not in row.columns:
-        return _multi_prediction(row, labels, where)
+        return _multi_prediction(row, labels, where, decision)
     predicted = str(cell_value(row.columns, "predicted", where) or "")
     if not predicted:
-        # Left for review (--review-below): the best label is needed to find a better margin.
-        predicted = max(allowed, key=lambda label: _number(row.columns, _PROBABILITY + label, where))
+        # Left for review (--review-below): the label is needed to find a better margin.
+        [predicted] = decision.choose(_probabilities(row, allowed, where))
     if predicted not in allowed:
         raise TextError(
             f"{where}: the predicted label {predicted!r} is unknown", hint=f"the row's labels are: {', '.join(allowed)}"
@@ -119,17 +110,21 @@ def _prediction(row: InputRow, labels: Sequence[str], where: str, *, counted: bo
     return OutputPrediction(row.id, row.text, predicted, _number(row.columns, "margin", where), choices)
 
 
-def _multi_prediction(row: InputRow, labels: Sequence[str], where: str) -> OutputPrediction:
+def _multi_prediction(row: InputRow, labels: Sequence[str], where: str, decision: Decision) -> OutputPrediction:
     predicted = split_labels(str(row.columns["labels"] or ""), multi=True)
     if str(row.columns.get("review")) == "True":
         # Left for review: which labels it would have had is not written, but for their probabilities.
-        predicted = tuple(name for name in labels if _number(row.columns, _PROBABILITY + name, where) >= 0.5)
+        predicted = decision.model_copy(update={"multi": True}).choose(_probabilities(row, labels, where))
     if unknown := [name for name in predicted if name not in labels]:
         raise TextError(
             f"{where}: the predicted label {unknown[0]!r} is unknown", hint=f"the labels are: {', '.join(labels)}"
         )
     margin = _number(row.columns, "margin", where)
     return OutputPrediction(row.id, row.text, SEPARATOR.join(predicted), margin, multi=True)
+
+
+def _probabilities(row: InputRow, labels: Sequence[str], where: str) -> dict[str, float]:
+    return {label: _number(row.columns, _PROBABILITY + label, where) for label in labels}
 
 
 def _number(columns: Mapping[str, Any], name: str, where: str) -> float:

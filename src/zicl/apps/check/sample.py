@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zicl._util.random import stable_hash
-from zicl.apps.check.predictions import NO_LABEL, OutputPrediction
+from zicl.apps.check.predictions import OutputPrediction
 from zicl.apps.check.sheet import Sheet, SheetRow
 from zicl.exceptions import UsageError
+from zicl.prompt.labels import NO_LABEL
 
 _MAX_BANDS = 3
 _MIN_ROWS_PER_BAND = 2

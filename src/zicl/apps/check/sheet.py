@@ -11,11 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from zicl._util.files import read_json, write_json, write_text
-from zicl.apps.check.predictions import NO_LABEL, SEPARATOR, OutputPrediction, cell_value, split_labels
+from zicl.apps.check.predictions import OutputPrediction, cell_value
 from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.inputs.output import to_csv
 from zicl.inputs.pair import Pair, Text, text_parts
 from zicl.inputs.tables import InputRow, read_rows, row_name
+from zicl.prompt.labels import NO_LABEL, SEPARATOR, split_labels
 
 # Columns that a sheet has only if rows are pairs, or if labels differ from row to row.
 _SECOND, _CHOICES = "second text", "choices"
@@ -100,7 +101,7 @@ def read_gold(
 ) -> dict[Text, str]:
     """Return the labels that were filled in, by text: of a sheet, or of any file with a column ``gold``.
 
-    With ``multi`` several are separated by ``|``; texts that have none of them are left out.
+    With ``multi`` several are separated by ``|``, and ``-`` says that a text has none of them.
     """
     gold: dict[Text, str] = {}
     for where, text, label in _gold_rows(path, labels, text_column, pair_column, multi=multi):
@@ -124,8 +125,8 @@ def _gold_rows(
                     f"{where}: the gold label {unknown[0]!r} is no label here",
                     hint=f"the labels are: {', '.join(labels)}",
                 )
-            if given:
-                yield where, row.prediction.text, SEPARATOR.join(given)
+            if row.gold:
+                yield where, row.prediction.text, SEPARATOR.join(given) or NO_LABEL
         return
     choices = {name: name for name in labels}
     rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False)
@@ -137,7 +138,7 @@ def _gold_rows(
                 hint="give that name to the column with the labels; an empty cell is a label that is not known",
             )
         label = _parse_labels(str(each.columns["gold"] or "").strip(), choices, where, multi=multi)
-        if label and split_labels(label, multi=multi):
+        if label:
             yield where, each.text, label
 
 
@@ -211,7 +212,7 @@ def _read_key(path: Path) -> Sheet:
         for entry in content["rows"]:
             text = Pair(**entry["text"]) if isinstance(entry["text"], dict) else entry["text"]
             prediction = OutputPrediction(
-                entry["id"], text, entry["predicted"], entry["margin"], entry["choices"], entry["multi"]
+                entry["id"], text, entry["predicted"], entry["margin"], entry["choices"], entry.get("multi", False)
             )
             rows.append(SheetRow(prediction, entry["stratum"], entry["weight"]))
         return Sheet(tuple(content["labels"]), tuple(rows))

@@ -229,7 +229,7 @@ def _explanation_out(prediction: Prediction) -> schema.ExplanationOut:
         terms={term: dict(zip(names, values, strict=False)) for term, values in prediction.terms.items()},
         experts=explanation.experts,
         demonstrations=[_demonstration_out(demo) for demo in explanation.demonstrations],
-        prompt=None if prepared is None else _prompt_out(prepared.prompt, names),
+        prompt=None if prepared is None else _prompt_out(prepared.prompt, prepared.labels.names),
     )
 
 

@@ -172,7 +172,7 @@ class ExplanationOut(_Model):
 
 
 class ResultOut(_Model):
-    """One classified text: its ``index`` in the request; ``margin`` is the highest probability minus the second.
+    """One classified text: its ``index`` in the request; ``margin``: how far it is from another answer.
 
     ``labels`` has one label, or where a text may have several any number; ``label`` joins them with ``|``.
     """

@@ -8,7 +8,7 @@ class Batch extends BatchTable {
       place,
       settings,
       // A server may have a name for texts that fit no label.
-      names: [...settings.names, ...(info.settings?.none ? [info.settings.none] : [])],
+      names: [...new Set([...settings.names, ...(info.settings?.none ? [info.settings.none] : [])])],
       name,
       sort: "at",
       falling: false,

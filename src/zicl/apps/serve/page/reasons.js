@@ -186,8 +186,10 @@ class Reasons {
       second = namesOf(result, names)
         .filter((name) => !result.labels.includes(name))
         .sort((a, b) => result.probabilities[b] - result.probabilities[a])[0];
+    // Where a threshold decides, the margin is the distance to it.
+    const ahead = result.probabilities[result.label] - result.probabilities[second];
     const lead =
-      result.labels.length === 1 && !info.settings?.multi
+      Math.abs(ahead - result.margin) < 1e-6
         ? `${points(result.margin)} ahead of ${second}`
         : `${points(result.margin)} from another answer`;
     this.verdict.replaceChildren(

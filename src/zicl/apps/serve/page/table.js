@@ -287,7 +287,7 @@ class BatchTable {
   // The columns have the names that zicl classify gives them, so that zicl check reads this file too.
   csv() {
     const shown = this.shown(),
-      several = shown.some(({ result }) => result.labels.length !== 1) || info.settings?.multi,
+      several = shown.some(({ result }) => result.labels.length !== 1),
       names = shown.length ? namesOf(shown[0].result, this.settings.names) : this.settings.names,
       given = this.rows[0].columns?.map(([name]) => name) ?? ["text"];
     const added = several ? ["labels"] : ["predicted", "probability"];
