@@ -241,6 +241,7 @@ def test_y_of_several_labels_is_read_in_every_form():
     empty[60:90] = 0
     without = classifier(multi=True).fit(pile, empty)
     assert without.fitted_ == classifier(multi=True).fit(pile, [*sets[:60], *[[]] * 30, *sets[90:]]).fitted_
+    assert without.fitted_.pile.source != classifier(multi=True).fit(pile, matrix).fitted_.pile.source
     assert without.predict(FILM).sum() < classifier(multi=True).fit(pile).predict(FILM).sum()
     whole = np.array([[0, 1, 0]] * 30 + [[0, 0, 1]] * 30 + [[1, 0, 0]] * 30 + [[0, 1, 1]] * 15)
     assert classifier(multi=True).fit(pile, whole == 1).fitted_ == classifier(multi=True).fit(pile, whole).fitted_

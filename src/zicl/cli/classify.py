@@ -147,7 +147,7 @@ class ClassifyOptions(ClassifierOptions):
         if self.gold is None or self.labels is None:
             return {}
         decision = self.resolved().decision
-        names = [*self._labels(self.labels).names, *filter(None, [decision.none])]
+        names = [*self.parsed_labels(self.labels).names, *filter(None, [decision.none])]
         return read_gold(self.gold, names, multi=decision.multi, **columns)
 
 
@@ -302,7 +302,7 @@ def _check_spread(options: ClassifyOptions) -> None:
 def _check_top(options: ClassifyOptions, top: int | None) -> None:
     """Refuse more labels than there are, where that is known before a classifier is loaded."""
     if top is not None and options.labels is not None:
-        count = len(options._labels(options.labels)) + (options.resolved().decision.none is not None)
+        count = len(options.parsed_labels(options.labels)) + (options.resolved().decision.none is not None)
         if top > count:
             raise UsageError(f"--top {top}: there are {count} labels", hint=f"at most --top {count}")
 

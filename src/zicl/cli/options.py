@@ -183,7 +183,7 @@ class ClassifierOptions(RemoteOptions):
             if self.labels is not None:
                 from zicl.score.decision import check_decision
 
-                check_decision(self._labels(self.labels), settings, has_texts=True)
+                check_decision(self.parsed_labels(self.labels), settings, has_texts=True)
         else:
             self._check_alone()
         preflight(saved=self.saved, corpus=self.corpus, lm=self.lm, fit=self.fit)
@@ -318,7 +318,7 @@ class ClassifierOptions(RemoteOptions):
         decision = groups.pop("decision", None)
         return ZICLClassifier(
             self.corpus,
-            self._labels(self.labels),
+            self.parsed_labels(self.labels),
             self.language_model(self.lm or DEFAULT_LM, offline=self.offline),
             method=self.method or self.default_method,
             encoder=self.encoder or DEFAULT_ENCODER,
@@ -329,7 +329,8 @@ class ClassifierOptions(RemoteOptions):
             **groups,
         )
 
-    def _labels(self, labels: str) -> Labels:
+    def parsed_labels(self, labels: str) -> Labels:
+        """Return the labels that ``--labels`` names, with their synonyms."""
         from zicl.prompt.labels import Labels
 
         return Labels.of(int(labels)) if labels.isdecimal() else parse_labels(labels, self.synonyms)

@@ -22,7 +22,7 @@ from zicl._util.random import rng, stable_hash
 from zicl.config import Pile, Settings
 from zicl.exceptions import ConfigError, PileWarning
 from zicl.inputs.pair import Text, text_key
-from zicl.prompt.labels import SEPARATOR, Labels
+from zicl.prompt.labels import NO_LABEL, SEPARATOR, Labels
 from zicl.retrieve.encoder import DEFAULT_ENCODER
 from zicl.score.calibration import Scores, log_softmax
 from zicl.score.decision import fit_multi, fit_none
@@ -133,9 +133,8 @@ def learn_pile(
         model = fit_pile(vectors, answers, gold=_numbers(known), shares=shares)
     if not ensemble.decision.multi:
         _check_labels(model.join(answers, vectors, closeness), ensemble.names)
-    source = stable_hash(
-        key, *(f"{text_key(text)}\x1e{SEPARATOR.join(gold[text]) if text in gold else ''}" for text in chosen)
-    )
+    taught = {text: SEPARATOR.join(names) or NO_LABEL for text, names in gold.items()}
+    source = stable_hash(key, *(f"{text_key(text)}\x1e{taught.get(text, '')}" for text in chosen))
     return LearnedPile(replace(model, source=f"{source:032x}"), asked)
 
 
