@@ -262,7 +262,6 @@ class ZICLClassifier(TextClassifier):
             "batch calibration": settings.calibration.fits_priors,
             "sharing demonstrations": settings.retrieval.share > 1,
             "a corpus that the texts join": settings.retrieval.include_fit_texts,
-            "how many labels a text gets": settings.decision != ONE_LABEL,
         }
         return [what for what, needed in wanted.items() if needed]
 

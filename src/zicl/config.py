@@ -264,7 +264,7 @@ class Decision(FrozenSettings):
         if self.threshold is not None and not (self.multi or self.none):
             raise ValueError("threshold is for none or multi, and neither is set")
         if isinstance(self.threshold, dict) and not self.multi:
-            raise ValueError("thresholds by label are for multi; none has one")
+            raise ValueError("thresholds by label are for multi: give one number for none")
         values = self.threshold.values() if isinstance(self.threshold, dict) else [self.threshold]
         if not all(value is None or 0 <= value <= 1 for value in values):
             raise ValueError("a threshold is a probability, from 0 to 1")

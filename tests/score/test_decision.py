@@ -262,7 +262,7 @@ def test_y_of_several_labels_is_read_in_every_form():
         ({"none": "other", "multi": True}, "leave out none"),
         ({"multi": True, "threshold": 1.5}, "from 0 to 1"),
         ({"multi": True, "threshold": {"stew": 0.5}}, "'stew'"),
-        ({"none": "other", "threshold": {"soup": 0.5}}, "none has one"),
+        ({"none": "other", "threshold": {"soup": 0.5}}, "one number for none"),
         ({"threshold": 0.5}, "neither is set"),
         ({"multi": True, "method": "encoder"}, "learned from a pile"),
         ({"none": "other", "method": "no-demos"}, "learned from a pile"),
@@ -277,7 +277,7 @@ def test_what_cannot_be_is_refused(settings, message):
 
 
 def test_a_decision_needs_a_pile_and_one_set_of_labels():
-    with pytest.raises(ConfigError, match="fitted on texts"):
+    with pytest.raises(ConfigError, match="no texts were given"):
         classifier(none="other").fit()
     with pytest.raises(ConfigError, match="too few"):
         classifier(multi=True).fit(SOUP[:5])

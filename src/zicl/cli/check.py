@@ -101,8 +101,10 @@ def _show(result: CheckReport) -> None:
 
     console = Console(highlight=False)
     accuracy = result.accuracy
+    # Where texts have several labels, there is no confusion matrix.
+    what = "accuracy" if result.confusion else "exactly the right labels:"
     console.print(
-        f"accuracy {_shown(accuracy)}, from {accuracy.labelled:,} labelled rows that stand for {accuracy.rows:,.0f}"
+        f"{what} {_shown(accuracy)}, from {accuracy.labelled:,} labelled rows that stand for {accuracy.rows:,.0f}"
     )
     console.print(_labels_table(result))
     if result.confusion:

@@ -230,8 +230,8 @@ def print_none_curve(lines: Sequence[SummaryLine], none: str, gold: Mapping[Text
     known = [gold.get(line.row_text.strip()) for line in lines]
     points = none_curve([line.probabilities for line in lines], none, _NONE_THRESHOLDS, known)
     shown = ", ".join(
-        f"{point.share:.1%} at {point.threshold:g}"
-        + ("" if point.accuracy is None else f" ({point.accuracy:.1%} of the gold rows right, which it learned from)")
+        f"{point.share:.1%} at {point.threshold:g}" + ("" if point.accuracy is None else f" ({point.accuracy:.1%})")
         for point in points
     )
-    print_status(f"{none}, by --threshold: {shown}")
+    learned = "; in brackets: gold rows that are right, which it has learned from" if points[0].accuracy else ""
+    print_status(f"{none}, by --threshold: {shown}{learned}")

@@ -108,9 +108,9 @@ class ClassifyOptions(ClassifierOptions):
                 raise UsageError(f"--also {entry!r}: {name}: begins columns already", hint="choose another name")
             if of_labels := [x for x in self.settings or [] if x.startswith(("pile.shares", "decision.threshold"))]:
                 raise UsageError(f"--set {of_labels[0]} is for one set of labels", hint="leave out --also")
-            # Gold labels, shares, synonyms and thresholds are those of --labels.
+            # All that is about labels is about those of --labels.
             sets[f"{name}:"] = replace(
-                self, labels=labels, also=None, gold=None, shares=None, synonyms=None, threshold=None
+                self, labels=labels, also=None, gold=None, shares=None, synonyms=None, threshold=None, none=None
             )
         return sets
 

@@ -39,6 +39,8 @@ _NONE_DIMENSIONS = 32
 _OUTLYING = (0.2, 0.1, 0.05, 0.02)
 # A component of its own leaves few texts in doubt: at most this many per text that it holds, at this many log-odds.
 _MOST_DOUBTFUL, _DOUBT = 0.75, 3.0
+# Fewer texts than these are no component: in a small pile any few texts may look apart.
+_MIN_HELD = 10
 # Where there is no such component, texts this many (robust) standard deviations below the median fit no label.
 _DEVIATIONS = 3.0
 # Gold rows of each kind from which on they decide where none begins.
@@ -71,10 +73,14 @@ def check_decision(labels: Labels, settings: Settings, *, has_texts: bool) -> No
         raise ConfigError(
             f"{what} needs one set of labels, and here the options differ from text to text", hint="leave it out"
         )
-    if settings.pile.method == "none" or not has_texts:
+    if settings.pile.method == "none":
         raise ConfigError(
-            f"{what} is learned from a pile of texts, and there is none",
-            hint="use the method 'z-icl+' and give fit() the texts to be labelled (--file, or --fit)",
+            f"{what!r} is learned from a pile, and this method learns from no texts", hint="use the method z-icl+"
+        )
+    if not has_texts:
+        raise ConfigError(
+            f"{what!r} is learned from a pile, and no texts were given",
+            hint="give fit() the texts to be labelled, or similar ones (--file, or --fit)",
         )
     if decision.multi and settings.pile.shares is not None:
         raise ConfigError(
@@ -142,7 +148,7 @@ def _is_component(evidence: Scores) -> bool:
     """Return whether the texts that fit no label, the last column, are apart from the others: few are in doubt."""
     odds = evidence[:, -1] - np.logaddexp.reduce(evidence[:, :-1], axis=1)
     held = int((odds > 0).sum())
-    return held > 1 and int((np.abs(odds) < _DOUBT).sum()) < _MOST_DOUBTFUL * held
+    return held >= _MIN_HELD and int((np.abs(odds) < _DOUBT).sum()) < _MOST_DOUBTFUL * held
 
 
 def _assumed_none(closeness: Scores, share: float) -> NoneModel:
