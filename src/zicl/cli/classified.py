@@ -122,7 +122,10 @@ def output_row(
 
 @dataclass(frozen=True)
 class SummaryLine:
-    """What the summary needs of a prediction: the prompts of a long file would fill the memory."""
+    """What the summary needs of a prediction: the prompts of a long file would fill the memory.
+
+    ``doubtful`` is the label whose probability is least clear, where a text may have several.
+    """
 
     id: str
     text: str
@@ -131,6 +134,7 @@ class SummaryLine:
     margin: float
     cut: bool
     row_text: Text
+    doubtful: str
 
     @classmethod
     def of(cls, row: InputRow, prediction: Prediction | DistilledPrediction) -> SummaryLine:
@@ -138,7 +142,10 @@ class SummaryLine:
         probabilities, text = prediction.probabilities, str(row.text)[:120]
         prepared = getattr(prediction, "prepared", None)
         cut = prepared is not None and prepared.prompt.input_cut
-        return cls(row.id, text, prediction.labels, probabilities, prediction.margin, cut, row.text)
+        decision, doubtful = getattr(prediction, "decision", None), prediction.label
+        if decision is not None and decision.multi:
+            doubtful = min(probabilities, key=lambda name: abs(probabilities[name] - decision.label_threshold(name)))
+        return cls(row.id, text, prediction.labels, probabilities, prediction.margin, cut, row.text, doubtful)
 
     @property
     def label(self) -> str:
@@ -217,8 +224,9 @@ def print_summary(lines: Sequence[SummaryLine], review_below: float | None) -> N
     if len(lines) > _LEAST_CERTAIN:
         print_status("least certain:")
         for line in sorted(lines, key=lambda line: line.margin)[:_LEAST_CERTAIN]:
-            sure = f" {line.probabilities[line.labels[0]]:.1%}" if len(line.labels) == 1 else ""
-            print_status(f"  {line.id}: {line.label}{sure}  {line.text[:80]}")
+            sure = f"{line.probabilities[line.doubtful]:.1%}"
+            doubt = sure if line.labels == (line.doubtful,) else f"({line.doubtful}? {sure})"
+            print_status(f"  {line.id}: {line.label} {doubt}  {line.text[:80]}")
 
 
 def print_none_curve(lines: Sequence[SummaryLine], none: str, gold: Mapping[Text, str]) -> None:
