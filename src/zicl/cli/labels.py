@@ -11,7 +11,8 @@ import typer
 
 from zicl._util.process import go_offline
 from zicl.cli.console import print_status, progress_bars
-from zicl.cli.options import JsonOption, OfflineOption, SynonymsOption, parse_labels
+from zicl.cli.options import JsonOption, OfflineOption, SynonymsOption
+from zicl.cli.parsing import parse_labels
 from zicl.exceptions import StorageError
 
 _DRAFT = "# A draft: edit words, synonyms and descriptions to fit your texts.\n"

@@ -12,7 +12,8 @@ import typer
 
 from zicl.cli.console import print_status
 from zicl.cli.experiment_options import ExperimentOptions
-from zicl.cli.options import JsonOption, parse_names, with_options
+from zicl.cli.options import JsonOption, with_options
+from zicl.cli.parsing import parse_names
 from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError
 
