@@ -41,6 +41,24 @@ def by_domain(entries: Sequence[str]) -> dict[str, list[str]]:
     return domains
 
 
+def parse_limits(entries: Sequence[str] | None) -> tuple[int | None, dict[str, int]]:
+    """Return the maximum number of paragraphs, and those of domains that have their own.
+
+    >>> parse_limits(["2000", "tweets=50000"])
+    (2000, {'tweets': 50000})
+    """
+    limit, limits = None, dict[str, int]()
+    for entry in entries or []:
+        name, _, number = entry.rpartition("=")
+        if not number.strip().isdecimal() or int(number) < 1:
+            raise UsageError(f"--max-paragraphs {entry!r}: expected N or NAME=N, with N at least 1")
+        if name:
+            limits[name] = int(number)
+        else:
+            limit = int(number)
+    return limit, limits
+
+
 def about(corpus: Corpus) -> dict[str, Any]:
     """Return the manifests of a corpus and of its index, for machines."""
     from zicl._util.files import read_json
@@ -71,6 +89,13 @@ def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = pr
 
 
 CorpusArgument = Annotated[Path, typer.Argument(help="A corpus folder.")]
+_MOST_PARAGRAPHS = 10_000_000
+MaxParagraphsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Maximum paragraphs per domain, a uniform sample; NAME=N for one domain; may be repeated. [10000000]"
+    ),
+]
 
 
 def add(
@@ -85,6 +110,10 @@ def add(
     ] = None,
     kind_of_file: Annotated[
         str | None, typer.Option("--format", help="txt, jsonl, csv or parquet, where the name does not say it.")
+    ] = None,
+    max_paragraphs: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=N: maximum paragraphs of a new domain, if not the corpus' own; may be repeated."),
     ] = None,
     offline: OfflineOption = False,
     json_output: JsonOption = False,
@@ -104,10 +133,21 @@ def add(
         raise UsageError("no domain was named", hint="for example --domain imdb=imdb.jsonl.gz")
     read_manifest(corpus)
     sources = find_sources([], by_domain(domain), kind=kind_of_file)
+    limit, limits = parse_limits(max_paragraphs)
+    if limit is not None or set(limits) - {source.domain for source in sources}:
+        raise UsageError("--max-paragraphs is for the new domains", hint=f"--max-paragraphs {sources[0].domain}=2000")
     with progress_bars() as report:
         from zicl.retrieve.update import add_domains
 
-        changed = add_domains(corpus, sources, output=output, text_column=text_column, offline=offline, report=report)
+        changed = add_domains(
+            corpus,
+            sources,
+            output=output,
+            text_column=text_column,
+            domain_paragraphs=limits,
+            offline=offline,
+            report=report,
+        )
     _print_corpus(changed, json_output)
 
 
@@ -158,11 +198,12 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 @app.command()
 def build(
     paths: Annotated[
-        list[str] | None, typer.Argument(help="Files, folders, hf:DATASET[:SPLIT], or - for standard input.")
+        list[str] | None,
+        typer.Argument(help="Files, folders, hf:DATASET[:[CONFIGURATION:]SPLIT], or - for standard input."),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The corpus folder to write.")] = Path("corpus.zicl"),
     domain: Annotated[list[str] | None, typer.Option("--domain", help="NAME=PATH, as often as needed.")] = None,
-    max_paragraphs: Annotated[int, typer.Option(help="Maximum paragraphs per domain, a uniform sample.")] = 10_000_000,
+    max_paragraphs: MaxParagraphsOption = None,
     seed: Annotated[int, typer.Option(help="Decides the sample.")] = 0,
     splitter: Annotated[str, typer.Option(help="sentencex, or punkt (the paper's).")] = "sentencex",
     text_column: Annotated[str, typer.Option(help="The column or key that holds the text.")] = "text",
@@ -195,7 +236,8 @@ def build(
 
         wanted = check_kind(kind)
     sources = find_sources(paths or [], by_domain(domain or []), kind=kind_of_file)
-    options = BuildOptions(max_paragraphs, seed, splitter, text_column, lines, encoding)
+    limit, limits = parse_limits(max_paragraphs)
+    options = BuildOptions(limit or _MOST_PARAGRAPHS, seed, splitter, text_column, lines, encoding, limits)
     corpus = None if wanted is None else _unfinished(output, sources, options)
     choice = parse_cluster(on)
     with progress_bars() as report, nullcontext() if choice is None else connected(choice) as found:

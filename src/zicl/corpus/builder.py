@@ -64,8 +64,9 @@ def build_corpus(
     the splitter of the options, e.g. to split on a cluster, and must give the same sentences.
     """
     target = Path(output)
-    if options.max_paragraphs < 1:
-        raise UsageError(f"max_paragraphs is {options.max_paragraphs}; expected at least 1")
+    for name, limit in {"max_paragraphs": options.max_paragraphs, **options.domain_paragraphs}.items():
+        if limit < 1:
+            raise UsageError(f"the maximum number of paragraphs, {name}, is {limit}; expected at least 1")
     if target.exists() and not overwrite:
         raise StorageError(f"{target} exists already", hint="choose another name with -o, or pass --overwrite")
     check_replaceable(target, MANIFEST, "corpus")
@@ -90,7 +91,7 @@ def build_corpus(
 
 def build_key(sources: Sequence[Source], options: BuildOptions) -> str:
     """Return a string that identifies a build: its options, and its sources with their sizes and times."""
-    stamps = [(s.path, s.domain, s.format, s.size, os.stat(s.path).st_mtime_ns if s.is_file else 0) for s in sources]
+    stamps = [(repr(s), s.size, os.stat(s.path).st_mtime_ns if s.is_file else 0) for s in sources]
     return f"{stable_hash(FORMAT, __version__, repr(stamps), repr(asdict(options))):032x}"
 
 

@@ -18,6 +18,17 @@ _BREAK = re.compile(r"\n[^\S\n]*\n\s*|<\|endoftext\|>")
 _LONGEST_BLOCK = 1 << 20
 
 
+def parse_hub(path: str) -> tuple[str, str | None, str]:
+    """Return the name, the configuration and the split of a data set.
+
+    >>> parse_hub("hf:owner/name"), parse_hub("hf:owner/name:en:test")
+    (('owner/name', None, 'train'), ('owner/name', 'en', 'test'))
+    """
+    name, *rest = path.removeprefix("hf:").split(":")
+    configuration = rest[0] if len(rest) > 1 else None
+    return name, configuration or None, (rest[-1] if rest else "") or "train"
+
+
 class TextBlock(NamedTuple):
     """A piece of text; ``record`` is the number of its document in the source.
 
@@ -128,18 +139,18 @@ class SourceReader:
         require_extra("data", "reading Hugging Face data sets", "datasets")
         import datasets
 
-        name, _, split = self.source.path.removeprefix("hf:").partition(":")
+        name, configuration, split = parse_hub(self.source.path)
         try:
-            rows = datasets.load_dataset(name, split=split or "train", streaming=True)
+            rows = datasets.load_dataset(name, configuration, split=split, streaming=True)
             # Rows are streamed: any of them may fail.
             for number, row in enumerate(rows, start=1):
                 yield self._pick(row, number)
         except TextError:
             raise
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
             raise DownloadError(
-                f"the data set {name} ({split or 'train'}) could not be read: {error}",
-                hint="expected hf:OWNER/NAME or hf:OWNER/NAME:SPLIT, as the hub has them",
+                f"the data set {name} ({split}) could not be read: {error}",
+                hint="expected hf:OWNER/NAME, with :SPLIT or :CONFIGURATION:SPLIT behind it, as the hub has them",
             ) from error
 
     def _pick(self, row: Any, number: int) -> str:

@@ -40,6 +40,16 @@ class BuildOptions:
     # Every line of a .txt file is a document.
     lines: bool = False
     encoding: str = "utf-8-sig"
+    # Other maximum numbers of paragraphs, by domain.
+    domain_paragraphs: dict[str, int] = field(default_factory=dict)
+
+    def limit(self, domain: str) -> int:
+        """Return the maximum number of paragraphs of a domain.
+
+        >>> BuildOptions(2000, domain_paragraphs={"tweets": 50_000}).limit("tweets")
+        50000
+        """
+        return self.domain_paragraphs.get(domain, self.max_paragraphs)
 
 
 @dataclass
@@ -83,7 +93,7 @@ def write_shards(
     bytes_before = sum(source.size for source in sources[: state.source])
     while state.source < len(sources):
         source = sources[state.source]
-        reader = SourceReader(source, options.text_column, options.lines, options.encoding)
+        reader = SourceReader(source, source.text_column or options.text_column, options.lines, options.encoding)
         if len(state.first_documents) == state.source:
             state.first_documents.append(state.documents)
             state.first_shards.append(len(state.shards))
@@ -106,7 +116,7 @@ def paragraph_samples(
 ) -> dict[str, ParagraphSample]:
     """Return one sample per domain, with the paragraphs of the existing shards."""
     names = dict.fromkeys(source.domain for source in sources)
-    samples = {name: ParagraphSample(options.max_paragraphs, options.seed, name) for name in names}
+    samples = {name: ParagraphSample(options.limit(name), options.seed, name) for name in names}
     for domain, number in state.shards:
         table = read_sentences(folder, number)
         for priority in table["priority"].to_numpy()[table["position"].to_numpy() == 0].tolist():

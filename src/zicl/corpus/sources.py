@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zicl.exceptions import TextError
@@ -13,11 +13,15 @@ from zicl.inputs.files import FORMATS, detect_format, display_name
 
 @dataclass(frozen=True)
 class Source:
-    """One input of a corpus. ``path`` is a file, ``-`` for standard input, or ``hf:ID`` for a data set."""
+    """One input of a corpus. ``path`` is a file, ``-`` for standard input, or ``hf:ID`` for a data set.
+
+    ``text_column`` is where the build's own does not apply, as with the data sets of several publishers.
+    """
 
     path: str
     domain: str
     format: str
+    text_column: str | None = None
 
     @property
     def name(self) -> str:
@@ -40,11 +44,14 @@ def find_sources(
     domains: Mapping[str, Iterable[str | Path]] | None = None,
     *,
     kind: str | None = None,
+    text_columns: Mapping[str, str] | None = None,
 ) -> list[Source]:
     """Return all sources, in the given order and sorted within a folder; ``paths`` have the domain ``text``.
 
+    ``text_columns`` gives the column of the text by domain, where it is not the build's.
+
     >>> find_sources(["-"])
-    [Source(path='-', domain='text', format='txt')]
+    [Source(path='-', domain='text', format='txt', text_column=None)]
     """
     if kind is not None and kind not in FORMATS:
         raise TextError(f"unknown format {kind!r}", hint=f"expected one of: {', '.join(FORMATS)}")
@@ -56,7 +63,8 @@ def find_sources(
             sources += _expand(str(path), domain, kind)
     if not sources:
         raise TextError("no input was named", hint="name files, folders, hf:DATASET, or - for standard input")
-    return sources
+    columns = text_columns or {}
+    return [replace(source, text_column=columns.get(source.domain)) for source in sources]
 
 
 def _expand(path: str, domain: str, kind: str | None) -> list[Source]:

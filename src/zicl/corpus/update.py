@@ -57,7 +57,8 @@ def add_text(
     else:
         new = build_corpus(sources, added, options, seen=_seen_sentences(old, report), report=report)
     combined = work / "whole"
-    _write_concatenated(old, new, combined, report)
+    kept = {**old.manifest["options"], "domain_paragraphs": options.domain_paragraphs}
+    _write_concatenated(old, new, combined, kept, report)
     return combined
 
 
@@ -69,7 +70,9 @@ def _seen_sentences(corpus: Corpus, report: ProgressReport) -> SeenSentences:
     return seen
 
 
-def _write_concatenated(first: Corpus, second: Corpus, folder: Path, report: ProgressReport) -> None:
+def _write_concatenated(
+    first: Corpus, second: Corpus, folder: Path, options: dict[str, Any], report: ProgressReport
+) -> None:
     """Write ``first`` followed by ``second``, which was built with the sentences of ``first`` as seen."""
     documents, domains, shards = first.document_ids, len(first.domains), len(_shards(first))
 
@@ -81,7 +84,7 @@ def _write_concatenated(first: Corpus, second: Corpus, folder: Path, report: Pro
     texts = second.hash_table
     shifted = pa.table([texts["hash"], np.asarray(texts["document"]) + documents], schema=HASHES)
     manifest = {
-        "options": first.manifest["options"],
+        "options": options,
         "documents": documents + second.document_ids,
         "domains": first.manifest["domains"] + second.manifest["domains"],
         "sources": [

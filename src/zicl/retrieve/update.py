@@ -7,7 +7,7 @@ it is complete. A killed change leaves the corpus as it was, and resumes when it
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,14 +36,16 @@ def add_domains(
     *,
     output: str | Path | None = None,
     text_column: str | None = None,
+    domain_paragraphs: Mapping[str, int] | None = None,
     encoder: Encoder | None = None,
     offline: bool = False,
     report: ProgressReport = silent,
 ) -> Corpus:
     """Add new domains to a corpus, and to its index if it has one, in place or as the corpus ``output``.
 
-    They are split and sampled with the options the corpus was built with. The result is the same as building the corpus
-    from all its sources, these last.
+    They are split and sampled with the options the corpus was built with; ``domain_paragraphs`` gives new domains
+    another maximum number of paragraphs. The result is the same as building the corpus from all its sources, these
+    last.
     """
     old = Corpus.open(path)
     check_new_domains(old, sources)
@@ -52,6 +54,7 @@ def add_domains(
     if output is not None and target.exists():
         raise StorageError(f"{target} exists already", hint="choose another name with -o")
     options = BuildOptions(**old.manifest["options"])
+    options = replace(options, domain_paragraphs={**options.domain_paragraphs, **(domain_paragraphs or {})})
     options = options if text_column is None else replace(options, text_column=text_column)
     index = _open_index(old, encoder, offline)
     if index is not None:
