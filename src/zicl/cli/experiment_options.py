@@ -151,9 +151,8 @@ def _recipe_below(experiment: Experiment, folder: Path) -> Experiment:
     """Resolve the files of the corpus recipe against a folder; hub data sets stay as they are."""
     if experiment.corpus is None:
         return experiment
-    paths = experiment.corpus.domains.items()
-    domains = {name: path if path.startswith("hf:") else str(folder / path) for name, path in paths}
-    return experiment.model_copy(update={"corpus": experiment.corpus.model_copy(update={"domains": domains})})
+    located = experiment.corpus.located(lambda path: str(folder / path))
+    return experiment.model_copy(update={"corpus": located})
 
 
 def _find(folder: Path, task: str, name: str) -> str | None:

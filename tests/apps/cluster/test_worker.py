@@ -26,7 +26,8 @@ def test_all_paths_of_an_experiment_become_absolute(tmp_path, monkeypatch):
     assert moved.lm == str(tmp_path / "weights")
     assert moved.data == {"SST2": str(tmp_path / "x/test.jsonl"), "CR": "hub"}
     assert moved.corpus.path == str(tmp_path / "raw.zicl")
-    assert moved.corpus.domains == {"a": str(tmp_path / "a.txt"), "b": "hf:org/set"}
+    paths = {name: domain.paths for name, domain in moved.corpus.domains.items()}
+    assert paths == {"a": (str(tmp_path / "a.txt"),), "b": ("hf:org/set",)}
     assert absolute_paths(moved) == moved
 
 

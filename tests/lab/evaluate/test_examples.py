@@ -96,13 +96,19 @@ def test_bad_files_are_named(tmp_path):
 def test_the_hub(monkeypatch):
     asked = []
 
+    class DatasetsError(Exception):
+        """What the library raises where the hub has no such data set: neither an OSError nor a ValueError."""
+
+    exceptions = types.SimpleNamespace(DatasetsError=DatasetsError)
+
     def load_dataset(name, config, split):
         asked.append((name, config, split))
         if split == "train":
-            raise ConnectionError("no way there")
+            raise DatasetsError("no way there")
         return [{"text": f"Tweet number {n}.", "label": n % 3} for n in range(9)]
 
-    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+    library = types.SimpleNamespace(load_dataset=load_dataset, exceptions=exceptions)
+    monkeypatch.setitem(sys.modules, "datasets", library)
     found = read_examples(get_task("Tweet"))
     assert asked == [("cardiffnlp/tweet_eval", "sentiment", "validation")]
     assert found[1] == Example("2", "Tweet number 1.", "neutral")

@@ -101,9 +101,8 @@ def absolute_paths(experiment: Experiment) -> Experiment:
     if experiment.task_file is not None:
         changes["task_file"] = _absolute(experiment.task_file)
     if (corpus := experiment.corpus) is not None:
-        domains = {name: path if path.startswith("hf:") else _absolute(path) for name, path in corpus.domains.items()}
-        location = {"path": _absolute(corpus.path), "domains": domains, "encoder": model_path(corpus.encoder)}
-        changes["corpus"] = corpus.model_copy(update=location)
+        location = {"path": _absolute(corpus.path), "encoder": model_path(corpus.encoder)}
+        changes["corpus"] = corpus.located(_absolute).model_copy(update=location)
     return experiment.model_copy(update=changes)
 
 

@@ -212,8 +212,16 @@ def _build(recipe: CorpusRecipe, report: ProgressReport, *, offline: bool) -> No
 
     folder = Path(recipe.path)
     if not (folder / MANIFEST).is_file():
-        sources = find_sources([], {name: [path] for name, path in recipe.domains.items()})
-        options = BuildOptions(recipe.max_paragraphs, recipe.seed, recipe.splitter)
+        columns = {name: domain.text_column for name, domain in recipe.domains.items() if domain.text_column}
+        paths = {name: domain.paths for name, domain in recipe.domains.items()}
+        sources = find_sources([], paths, text_columns=columns)
+        options = BuildOptions(
+            recipe.max_paragraphs,
+            recipe.seed,
+            recipe.splitter,
+            recipe.text_column,
+            domain_paragraphs=recipe.domain_paragraphs,
+        )
         build_corpus(sources, folder, options, report=report)
     _check_built(recipe, Corpus.open(folder, verify=False), folder / FOLDER / MANIFEST)
     if not (folder / FOLDER / MANIFEST).is_file():
@@ -222,8 +230,9 @@ def _build(recipe: CorpusRecipe, report: ProgressReport, *, offline: bool) -> No
 
 def _check_built(recipe: CorpusRecipe, corpus: Corpus, index: Path) -> None:
     """Check that an existing corpus was built with the recipe, which would otherwise be ignored."""
-    built = {**corpus.manifest["options"], "domains": sorted(corpus.domains)}
-    expected: dict[str, Any] = {name: getattr(recipe, name) for name in ("max_paragraphs", "seed", "splitter")}
+    built = {"domain_paragraphs": {}, **corpus.manifest["options"], "domains": sorted(corpus.domains)}
+    names = ("max_paragraphs", "domain_paragraphs", "seed", "splitter")
+    expected: dict[str, Any] = {name: getattr(recipe, name) for name in names}
     expected["domains"] = sorted(recipe.domains)
     if index.is_file():
         # Only the last part of the name: an encoder in a folder may be given by another path.

@@ -133,7 +133,7 @@ def _hub_records(task: Task, split: Split) -> Iterator[tuple[int, Any]]:
         ) from error
     try:
         rows = datasets.load_dataset(hub.id, hub.config, split=getattr(hub, split))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise DownloadError(
             f"the data set {hub.id} ({getattr(hub, split)}) could not be read: {error}",
             hint=f'give a file instead: [{task.name}] and {split} = "FILE" in a tasks file',

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
@@ -33,15 +33,53 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class DomainRecipe(_Strict):
+    """What a domain of a corpus is read from, and what sets it apart from the others."""
+
+    paths: tuple[str, ...] = Field(min_length=1)
+    # The column or key of the text.
+    text_column: str | None = None
+    # Its own maximum number of paragraphs.
+    max_paragraphs: int | None = Field(None, ge=1)
+
+
+def _domain(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"paths": (value,)}
+    return {"paths": tuple(value)} if isinstance(value, list) else value
+
+
 class CorpusRecipe(_Strict):
-    """The path of the corpus; with ``domains``, how to build it if it does not exist."""
+    """The path of the corpus; with ``domains``, how to build it if it does not exist.
+
+    A domain is a path, several paths, or a table with ``paths`` and what is different for it.
+
+    >>> CorpusRecipe(path="c.zicl", domains={"film": "film.jsonl"}).domains["film"].paths
+    ('film.jsonl',)
+    """
 
     path: str
-    domains: dict[str, str] = {}
+    domains: dict[str, Annotated[DomainRecipe, BeforeValidator(_domain)]] = {}
     max_paragraphs: int = Field(10_000_000, ge=1)
     seed: int = 0
     splitter: str = "sentencex"
     encoder: str = "bge-small-en-v1.5"
+    text_column: str = "text"
+
+    def located(self, locate: Callable[[str], str]) -> Self:
+        """Return the recipe with other paths for its files; data sets of the hub stay as they are."""
+
+        def moved(domain: DomainRecipe) -> DomainRecipe:
+            paths = tuple(path if path.startswith("hf:") else locate(path) for path in domain.paths)
+            return domain.model_copy(update={"paths": paths})
+
+        return self.model_copy(update={"domains": {name: moved(domain) for name, domain in self.domains.items()}})
+
+    @property
+    def domain_paragraphs(self) -> dict[str, int]:
+        """The maximum numbers of paragraphs of domains that have their own."""
+        limits = {name: domain.max_paragraphs for name, domain in self.domains.items()}
+        return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _recipe(value: Any) -> Any:

@@ -85,6 +85,10 @@ class ExperimentMethod(FrozenSettings):
             raise ValueError("retrieval.order applies to demonstrations found by nearness, and this method has none")
         if self.identical and not (shows and self.labels == "gold" and self._strategy.shared):
             raise ValueError("identical is for demos = 'train', labels = 'gold', retrieval.method = 'random'")
+        if self.labelling.shared and not (shows and self._strategy.shared):
+            raise ValueError(
+                "labelling.shared is for demonstrations that all inputs share: retrieval.method = 'random'"
+            )
         if self.silenced and self.kind != "prompt":
             raise ValueError("silenced heads apply to a prompt's scoring, and this method has no prompt")
         if len(set(self.silenced)) < len(self.silenced) or any(min(head) < 0 for head in self.silenced):
