@@ -131,9 +131,13 @@ def test_demonstrations_stand_nearest_last_and_show_synonyms(clf):
     assert {d.words for d in demos} <= {"good", "bad"}
 
 
-def test_random_inputs_share_one_prefix(index, lm):
-    made = ZICLClassifier(index, LABELS, lm, method="random-inputs", retrieval=Retrieval(method="random", k=4)).fit()
-    assert len({r.prepared.prompt.prefix.tokens for r in made.classify(TEXTS)}) == 1
+@pytest.mark.parametrize("shared", [True, False])
+def test_random_inputs_share_sentences_and_may_share_labels(index, lm, shared):
+    retrieval, labelling = Retrieval(method="random", k=4), Labelling(shared=shared)
+    made = ZICLClassifier(index, LABELS, lm, method="random-inputs", retrieval=retrieval, labelling=labelling).fit()
+    found = made.classify(TEXTS)
+    assert len({tuple(demo.sentence for demo in r.prepared.demos) for r in found}) == 1
+    assert (len({r.prepared.prompt.prefix.tokens for r in found}) == 1) == shared
 
 
 # -- scikit-learn ---------------------------------------------------------------------------------

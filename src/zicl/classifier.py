@@ -233,6 +233,11 @@ class ZICLClassifier(TextClassifier):
             raise ConfigError(
                 "this method has no demonstrations that inputs could share in groups", hint="leave out retrieval.share"
             )
+        if settings.labelling.shared and not RETRIEVERS.get(retrieval.method).shared:
+            raise ConfigError(
+                "labelling.shared is for inputs with the same demonstrations, and here each has its own",
+                hint="leave it out, or use the retrieval 'random'",
+            )
         if (learned := self.learns()) and not texts:
             raise ConfigError(
                 f"{learned[0]} is fitted on texts, and fit() was given none",

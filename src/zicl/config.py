@@ -110,14 +110,19 @@ class Labelling(FrozenSettings):
     assignments: int = Field(1, ge=1)
     # Draw labels with this seed; the run's seed then draws sentences only.
     seed: int | None = Field(None, ge=0)
+    # Where all inputs have the same demonstrations: one draw of labels for all, so that their prompts begin alike and
+    # are computed once. A seed is then one draw, and all inputs may lean to the same label.
+    shared: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        drawn = self.balanced or self.assignments > 1 or self.seed is not None
+        drawn = self.balanced or self.assignments > 1 or self.seed is not None or self.shared
         if self.words == "none" and (drawn or self.source == "self"):
-            raise ValueError("words = 'none' shows no labels: it excludes balanced, assignments, seed and source")
+            raise ValueError(
+                "words = 'none' shows no labels: it excludes balanced, assignments, seed, shared and source"
+            )
         if self.source == "self" and drawn:
-            raise ValueError("source = 'self' draws no labels: it excludes balanced, assignments and seed")
+            raise ValueError("source = 'self' draws no labels: it excludes balanced, assignments, seed and shared")
         return self
 
 

@@ -78,6 +78,7 @@ def _prompt_pipelines(
         scoring=scoring.model_copy(update={"inference": first}),
         seed=seed,
         label_seed=labelling.seed,
+        shared_labels=labelling.shared,
         probes=make_probes(calibration, k=retrieval.k, bare_line=bool(template.input_line(""))),
     )
 

@@ -37,7 +37,8 @@ class Pipeline:
 
     ``assignment`` numbers the draws of labels for the same demonstrations. Inputs of one of the ``clusters`` share
     their demonstrations and labels. ``probes`` are scored beside each text and subtracted from its scores. Labels are
-    drawn with ``seed``, or with ``label_seed`` if it is set.
+    drawn with ``seed``, or with ``label_seed`` if it is set: for each text anew, also where all have the same
+    demonstrations, unless ``shared_labels``.
     """
 
     labels: Labels
@@ -54,6 +55,7 @@ class Pipeline:
     probes: Probes | None = None
     order: Order = "nearest-last"
     label_seed: int | None = None
+    shared_labels: bool = False
 
     @property
     def term(self) -> str:
@@ -121,7 +123,7 @@ class Pipeline:
         return Query(text, self.seed, text_key(center), center)
 
     def _item(self, text: Text) -> str:
-        """Return what random draws for a text are derived from: texts that share demonstrations share their labels."""
+        """Return what random draws for a text are derived from: its order and its probes."""
         return SHARED_ITEM if self.retriever is not None and self.retriever.shared else self._query(text).key
 
     def _demonstrations(self, text: Text, labels: Labels) -> list[Demonstration]:
@@ -129,7 +131,9 @@ class Pipeline:
         found = self.retrieve(text)
         if not found or self.labeler is None or self.index is None:
             return []
-        key = self._item(text) if self.assignment == 0 else f"{self._item(text)} #{self.assignment}"
+        # Texts of a cluster share their labels as well.
+        item = self._item(text) if self.shared_labels else self._query(text).key
+        key = item if self.assignment == 0 else f"{item} #{self.assignment}"
         seed = self.seed if self.label_seed is None else self.label_seed
         assigned = self._labeler_for(labels).label([item.row for item in found], seed, key)
         chosen = sorted(_most_confident(assigned, self.k))

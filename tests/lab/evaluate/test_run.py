@@ -65,6 +65,18 @@ def test_icl_shows_one_set_a_seed_and_random_labels_the_same_inputs(context, tmp
     assert by_seed[100] != by_seed[13]
 
 
+def test_random_labels_are_drawn_for_each_input_unless_they_are_shared(tasks, lm, index, tmp_path) -> None:
+    own = EXPERIMENT_METHODS["icl-random"]
+    define = {"shared": own.model_copy(update={"labelling": own.labelling.model_copy(update={"shared": True})})}
+    experiment = make_experiment(tasks, methods=["icl-random", "shared"], define=define)
+    evaluate(ExperimentContext(experiment, lm=lm, index=index), tmp_path / "r")
+    labels = {"icl-random": set(), "shared": set()}
+    for row in rows_of(tmp_path / "r"):
+        if row["seed"] == 100:
+            labels[row["method"]].add(tuple(row["demo_labels"]))
+    assert len(labels["shared"]) == 1 < len(labels["icl-random"])
+
+
 def test_a_second_run_computes_nothing(context, tmp_path, monkeypatch) -> None:
     evaluate(context, tmp_path / "r")
     monkeypatch.setattr(Runner, "rows", lambda *_: pytest.fail("computed again"))

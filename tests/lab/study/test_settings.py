@@ -34,7 +34,8 @@ def test_the_more_specific_setting_wins_and_options_win_over_all(tmp_path):
     experiment = read_settings(path, {"k": 4}).experiment(STUDIES.get("format"), PART)
     assert (experiment.examples, experiment.seeds, experiment.k, experiment.tasks) == (7, (2,), 4, ("CR",))
     assert experiment.corpus.path == str(tmp_path / "c.zicl")
-    assert experiment.corpus.domains == {"a": "a.jsonl", "b": "b.jsonl"}
+    paths = {name: domain.paths for name, domain in experiment.corpus.domains.items()}
+    assert paths == {"a": ("a.jsonl",), "b": ("b.jsonl",)}
     assert (experiment.prompt.tokens_all_demos, experiment.prompt.tokens_input) == (99, 5)
     other = read_settings(path, {}).experiment(STUDIES.get("labels"), StudyPart("words", PART.methods))
     assert (other.examples, other.seeds, other.k, other.tasks) == (50, (1,), 8, PAPER_SIX)

@@ -244,14 +244,15 @@ class ResultSet:
         return rows
 
     @property
-    def majority_shares(self) -> dict[str, tuple[float, int]]:
-        """The share of each task's most frequent label in per cent, and the number of examples."""
+    def guessing(self) -> dict[str, tuple[float, int]]:
+        """The accuracy in per cent of guessing each label as often as it occurs, and the number of examples."""
         gold: dict[str, dict[int, int]] = {task: {} for task in self.tasks}
         for key, cell in self.cells.items():
             for run in cell.runs:
                 gold[key.task].update(zip(run.examples.tolist(), run.gold.tolist(), strict=True))
         counts = {task: np.bincount(list(labels.values())) for task, labels in gold.items() if labels}
-        return {task: (100 * float(count.max() / count.sum()), int(count.sum())) for task, count in counts.items()}
+        shares = {task: count / count.sum() for task, count in counts.items()}
+        return {task: (100 * float(shares[task] @ shares[task]), int(count.sum())) for task, count in counts.items()}
 
     @property
     def missing(self) -> int:

@@ -91,10 +91,10 @@ def paper_sections(columns: Sequence[TableColumn]) -> list[TableSection]:
     ]
 
 
-def paper_notes(columns: Sequence[TableColumn], majority_shares: Mapping[str, tuple[float, int]]) -> list[str]:
+def paper_notes(columns: Sequence[TableColumn], guessing: Mapping[str, tuple[float, int]]) -> list[str]:
     """Explain the paper's rows: doubtful cells, other examples than ours, averages, and tasks it does not have.
 
-    ``majority_shares`` are the shares of each task's most frequent label in our examples, and the number of these.
+    ``guessing`` is the accuracy, for each task, of guessing labels as often as they occur, and the number of examples.
     """
     cells = [(row, column, _cell(row, column)) for row in paper_results() for column in columns]
     notes = [
@@ -103,7 +103,7 @@ def paper_notes(columns: Sequence[TableColumn], majority_shares: Mapping[str, tu
         for row, column, cell in cells
         if cell is not None and cell.doubt
     ]
-    notes += _other_examples(majority_shares)
+    notes += _other_examples(guessing)
     if any(column.average for column in columns):
         notes.append(
             "The deviation of an average is that of the seeds' averages in our rows, and the mean of the tasks' "
@@ -120,20 +120,24 @@ def paper_notes(columns: Sequence[TableColumn], majority_shares: Mapping[str, tu
     return notes
 
 
-def _other_examples(majority_shares: Mapping[str, tuple[float, int]]) -> list[str]:
-    """Name tasks whose most frequent label has another share in the paper: its examples were not ours."""
+def _other_examples(guessing: Mapping[str, tuple[float, int]]) -> list[str]:
+    """Name tasks whose labels have other shares in the paper: its examples were not ours."""
     paper = {task: cell.mean for row in paper_results() if row.method == "majority" for task, cell in row.cells.items()}
     differ = [
-        f"{share:.1f} and {paper[task]:.1f} % of {task}"
-        for task, (share, examples) in majority_shares.items()
-        if task in paper and abs(share - paper[task]) > max(_SHARE_TOLERANCE, 100 / examples)
+        f"{accuracy:.1f} and {paper[task]:.1f} % of {task}"
+        for task, (accuracy, examples) in guessing.items()
+        if task in paper and abs(accuracy - paper[task]) > max(_SHARE_TOLERANCE, 100 / examples)
     ]
-    if not differ:
-        return []
-    return [
-        f"Other examples than the paper's: the most frequent label has, here and in the paper, {', '.join(differ)}. "
-        "Accuracies on these tasks are hardly comparable; macro-F1 depends less on such shares."
+    notes = [
+        "The paper's row Majority is not the share of the most frequent label, but the accuracy of guessing each label "
+        "as often as it occurs: the sum of the squared shares."
     ]
+    if differ:
+        notes.append(
+            f"Other examples than the paper's: such guessing gets, here and in the paper, {', '.join(differ)}. "
+            "Accuracies on these tasks are hardly comparable; macro-F1 depends less on such shares."
+        )
+    return notes if guessing else []
 
 
 def _cell(row: PaperRow, column: TableColumn) -> PaperCell | None:

@@ -52,7 +52,7 @@ def main_table(results: ResultSet, metric: Metric = "accuracy", *, paper: bool =
     notes = _main_notes(results, metric)
     if paper:
         sections += tuple(paper_sections(columns))
-        notes += paper_notes(columns, results.majority_shares)
+        notes += paper_notes(columns, results.guessing)
     title = f"{_METRICS[metric]} in per cent, mean and standard deviation over seeds"
     return Table(title, columns, sections, tuple(notes))
 
