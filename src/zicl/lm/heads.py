@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from zicl.exceptions import ConfigError, HeadsError, PromptError
 from zicl.lm.base import LanguageModel
 from zicl.lm.hf import HFLanguageModel
+from zicl.lm.linear import PackedLinear
 
 
 class Head(NamedTuple):
@@ -106,13 +107,20 @@ def head_layout(lm: LanguageModel) -> HeadLayout:
     blocks = tuple(forward.model.get_decoder().get_submodule(path.layers).children())
     projections = tuple(block.get_submodule(path.projection) for block in blocks)
     for number, projection in enumerate(projections):
-        weight = projection.weight
-        if not isinstance(weight, torch.nn.Parameter) or weight.shape[path.axis] != heads * size:
+        if _input_width(projection, path.axis) != heads * size:
             raise HeadsError(
                 f"{lm.name}: the output projection of layer {number} does not take {heads} heads of {size} numbers",
                 hint="load the model without quantisation and without changes to its layers",
             )
     return HeadLayout(heads, size, blocks, projections)
+
+
+def _input_width(projection: torch.nn.Module, axis: int) -> int | None:
+    """Return how many numbers a projection takes; none if it is not the plain layer of its architecture."""
+    if isinstance(projection, PackedLinear):
+        return projection.in_features
+    weight = projection.weight
+    return int(weight.shape[axis]) if isinstance(weight, torch.nn.Parameter) else None
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from zicl.lm.batching import is_out_of_memory, too_large_error
 from zicl.lm.devices import Placement, pick_device
 from zicl.lm.gguf import converted_folder, read_note
 from zicl.lm.hf import HFLanguageModel
+from zicl.lm.linear import pack_linear_layers
 from zicl.lm.remote.settings import RemoteSettings, is_remote
 from zicl.lm.tokenizer import PlainTokenizer
 from zicl.lm.weights import check_all_weights, hash_weights, use_huge_pages
@@ -66,6 +67,7 @@ def load_local(
     weights = note.get("gguf_sha256") or getattr(model.config, "_commit_hash", None) or hash_weights(Path(source))
     if placement.device_map is None:
         model = _move(spec, model, pick_device(device))
+        pack_linear_layers(model)
         use_huge_pages(model)
     return HFLanguageModel(
         model,
