@@ -2,8 +2,9 @@
 
 ``resolve`` joins them: a method's preset, with whatever was set over it, is what is in force.
 
->>> resolve("z-icl", {"retrieval": Retrieval(k=8)}).retrieval
-Retrieval(method='physical', k=8, pool=4096, exclude_self=True, include_fit_texts=False, share=1, order='nearest-last')
+>>> found = resolve("z-icl", {"retrieval": Retrieval(k=8)}).retrieval
+>>> found.method, found.k, found.order
+('physical', 8, 'nearest-last')
 """
 
 from __future__ import annotations
@@ -88,6 +89,9 @@ class Retrieval(FrozenSettings):
     share: int = Field(1, ge=1)
     # Whatever the order, a prompt that is too long loses its farthest demonstrations.
     order: Order = "nearest-last"
+    # Where "physical" finds the sentence beside a nearest one: in its "paragraph", or as in the authors' code the one
+    # before it in its "domain", also across paragraphs and documents.
+    neighbours: Literal["paragraph", "domain"] = "paragraph"
 
     @field_validator("pool")
     @classmethod
@@ -133,6 +137,8 @@ class PromptSettings(FrozenSettings):
     tokens_per_demo: int = Field(256, ge=1)
     tokens_all_demos: int = Field(1024, ge=0)
     tokens_input: int = Field(256, ge=1)
+    # Cut the prompt of each label to this many tokens, from the left, as the authors' code does.
+    tokens_prompt: int | None = Field(None, ge=1)
     bos: Literal["auto", "on", "off"] = "auto"
 
 

@@ -167,3 +167,28 @@ def test_every_order_has_every_demonstration_once(count, seed, item):
 def test_shuffles_depend_on_seed_and_item():
     assert demonstration_order("shuffled", 16, 0, "a") != demonstration_order("shuffled", 16, 1, "a")
     assert demonstration_order("shuffled", 16, 0, "a") != demonstration_order("shuffled", 16, 0, "b")
+
+
+@pytest.mark.parametrize("inference", ["direct", "channel"])
+@given(limit=st.integers(40, 140), words=st.sampled_from([("great", "bad"), ("great", "terribly boring")]))
+def test_a_limit_for_the_prompt_cuts_every_label_from_the_left(inference, limit, words):
+    """As the authors' code does: each label keeps its last tokens, whatever they belong to."""
+    whole, cut = (
+        builder(inference, limits=TokenLimits(prompt=prompt)).build(TEST_INPUT, EXAMPLE, words)
+        for prompt in (None, limit)
+    )
+    for number in range(len(words)):
+        assert cut.tokens(number) == whole.tokens(number)[-limit:]
+        assert cut.branches[number].scored == whole.branches[number].scored
+        assert TINY.decode(cut.tokens(number)) == cut.text(number)
+    assert cut.kept + cut.dropped == len(EXAMPLE) == whole.kept
+    assert cut.kept == len(cut.shown)
+    excess = [max(0, len(whole.tokens(number)) - limit) for number in range(len(words))]
+    assert cut.kept == sum(end > min(excess) for end in whole.ends)
+    if len(set(excess)) == 1 and cut.ends:
+        assert cut.ends[-1] == len(cut.prefix)
+
+
+def test_a_limit_that_cuts_what_is_scored_is_an_error():
+    with pytest.raises(PromptError, match="leaves no room"):
+        builder("channel", limits=TokenLimits(prompt=5)).build(TEST_INPUT, EXAMPLE, WORDS)

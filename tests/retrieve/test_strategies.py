@@ -11,6 +11,7 @@ from tests.conftest import DOCUMENTS, make_index
 from tests.retrieve.conftest import write
 from zicl.exceptions import RetrievalError, UnknownNameError
 from zicl.inputs.pair import Pair
+from zicl.retrieve.index import subset
 from zicl.retrieve.strategies.base import RETRIEVERS, CandidateFilter, Query, Retrieved, Retriever, draw_rows
 from zicl.retrieve.strategies.physical import Physical
 from zicl.retrieve.strategies.random import Random
@@ -43,6 +44,26 @@ def test_exactly_k_distinct_and_never_the_input(index, method, k, seed, text):
             assert index.sentence(item.nearest).document not in excluded
     similarities = [item.similarity for item in found if item.similarity is not None]
     assert similarities == sorted(similarities, reverse=True)
+
+
+def test_neighbours_across_documents_are_the_rows_before_in_the_domain(index):
+    """As the authors find them: the domain's previous sentence, whatever its document, and the last one before it."""
+    found = Physical(neighbours="domain").retrieve(index, Query("no word of this is anywhere"), 12)
+    assert any(index.sentence(item.row).document != index.sentence(item.nearest).document for item in found)
+    first_of = {domain: int(index.indexed(domain)[0]) for domain in index.corpus.domains}
+    last_of = {domain: int(index.indexed(domain)[-1]) for domain in index.corpus.domains}
+    for item in found:
+        domain = index.sentence(item.nearest).domain
+        before = last_of[domain] if item.nearest == first_of[domain] else item.nearest - 1
+        assert (item.row, index.sentence(item.row).domain) == (before, domain)
+    assert [index.corpus.previous(row) for row in first_of.values()] == list(last_of.values())
+
+
+def test_in_a_part_of_a_corpus_the_rows_left_out_are_passed_over(index):
+    part = subset(index, share=0.4, seed=3)
+    rows = sorted(int(row) for row in part.indexed("a"))
+    assert [part.corpus.previous(row) for row in rows] == [rows[-1], *rows[:-1]]
+    assert any(a - b > 1 for a, b in zip(rows[1:], rows, strict=False))
 
 
 @given(k=st.integers(1, 8), first=st.sampled_from(DOCUMENTS), second=st.sampled_from(DOCUMENTS))

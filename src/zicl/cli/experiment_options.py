@@ -40,6 +40,14 @@ class DataOptions(RemoteOptions):
     corpus: Annotated[str | None, typer.Option("--corpus", "-c", help="A corpus built with 'zicl corpus build'.")] = (
         None
     )
+    demonstrations: Annotated[
+        str | None,
+        typer.Option("--demonstrations", help="A folder with the sentences and examples that the authors published."),
+    ] = None
+    encoder: Annotated[
+        str | None,
+        typer.Option("--encoder", help="The encoder of a recipe's corpus, and of methods without one."),
+    ] = None
     lm: Annotated[
         str | None, typer.Option("--lm", help="Catalog name, hf:ID, folder, gguf:FILE or http://HOST/v1#ID.")
     ] = None
@@ -70,6 +78,8 @@ class DataOptions(RemoteOptions):
             "examples": self.examples,
             "k": self.k,
             "corpus": self.corpus,
+            "demonstrations": self.demonstrations,
+            "encoder": self.encoder,
             "lm": self.lm,
             "task_file": self.task_file,
             "data": _pairs("--data", self.data),

@@ -71,6 +71,7 @@ class Corpus:
         self.hash_table: pa.Table = map_table(path / TEXTS)
         self._names: list[str] = [domain["name"] for domain in manifest["domains"]]
         self.domains = [name for name in self._names if name not in self.subset.without]
+        self._streams: dict[str, NDArray[np.int64]] = {}
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool | None = None) -> Corpus:
@@ -230,6 +231,18 @@ class Corpus:
         if self._continues(row):
             return row - 1
         return row + 1 if self._continues(row + 1) else None
+
+    def previous(self, row: int) -> int:
+        """Return the row before ``row`` in its domain, whatever its paragraph; the last row precedes the first."""
+        rows = self._stream(self.domain(row))
+        return int(rows[int(np.searchsorted(rows, row)) - 1])
+
+    def _stream(self, domain: str) -> NDArray[np.int64]:
+        """Return all rows of a domain in use, duplicates included."""
+        if domain not in self._streams:
+            code = self._names.index(domain)
+            self._streams[domain] = np.flatnonzero((self.table["domain"].to_numpy() == code) & self.used)
+        return self._streams[domain]
 
     def around(self, row: int, reach: int) -> list[int]:
         """Return the other rows of the paragraph that are at most ``reach`` away."""

@@ -12,7 +12,7 @@ The part in brackets is scored, the rest is given. Every backend scores this tre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -100,6 +100,8 @@ class TokenLimits:
     per_demo: int = 256
     all_demos: int = 1024
     input: int = 256
+    # All tokens of one label's prompt; more are cut from the left, whatever they belong to.
+    prompt: int | None = None
 
 
 @dataclass(frozen=True)
@@ -145,18 +147,61 @@ class PromptBuilder:
         for position, number in enumerate(shown):
             prefix = prefix + blocks[number][min(position, 1)]
             ends.append(len(prefix))
-        return Prompt(
-            prefix,
-            stem,
-            branches,
-            kept=len(shown),
-            dropped=len(blocks) - len(shown),
-            demos_cut=demos_cut,
-            input_cut=input_cut,
-            probes=len(probes),
-            shown=tuple(shown),
-            ends=tuple(ends),
+        return self._cut_left(
+            Prompt(
+                prefix,
+                stem,
+                branches,
+                kept=len(shown),
+                dropped=len(blocks) - len(shown),
+                demos_cut=demos_cut,
+                input_cut=input_cut,
+                probes=len(probes),
+                shown=tuple(shown),
+                ends=tuple(ends),
+            )
         )
+
+    def _cut_left(self, prompt: Prompt) -> Prompt:
+        """Cut every label's prompt to the limit from the left, token by token, whatever the tokens belong to.
+
+        Labels of different lengths lose different numbers of tokens, and then share no prefix.
+        """
+        limit = self.limits.prompt
+        if limit is None:
+            return prompt
+        lengths = [len(prompt.tokens(branch)) for branch in range(len(prompt.branches))]
+        if max(lengths) <= limit:
+            return prompt
+        excess = [max(0, length - limit) for length in lengths]
+        scored = max(len(branch.scored) for branch in prompt.branches)
+        if any(cut > length - scored for cut, length in zip(excess, lengths, strict=True)):
+            raise PromptError(
+                f"the limit of {limit} tokens for a prompt leaves no room for the {scored} that are scored",
+                hint="raise prompt.tokens_prompt, or lower prompt.tokens_input",
+            )
+        # A demonstration counts as shown while any label sees a part of it.
+        kept = [number for number, end in enumerate(prompt.ends) if end > min(excess)]
+        cut = replace(
+            prompt,
+            kept=len(kept),
+            dropped=prompt.dropped + prompt.kept - len(kept),
+            shown=tuple(prompt.shown[number] for number in kept),
+        )
+        if len(set(excess)) == 1 and excess[0] <= len(prompt.prefix):
+            ends = tuple(prompt.ends[number] - excess[0] for number in kept)
+            return replace(cut, prefix=self._without_first(prompt.prefix, excess[0]), ends=ends)
+        given = (prompt.prefix + prompt.stem + branch.given for branch in prompt.branches)
+        branches = tuple(
+            replace(branch, given=self._without_first(segment, count))
+            for branch, segment, count in zip(prompt.branches, given, excess, strict=True)
+        )
+        return replace(cut, prefix=EMPTY, stem=EMPTY, branches=branches, ends=())
+
+    def _without_first(self, segment: Segment, count: int) -> Segment:
+        """Return a segment without its first tokens; half a character may be left at its beginning."""
+        tokens = segment.tokens[count:]
+        return Segment(self.tokenizer.decode(tokens), tokens) if count else segment
 
     def _start(self) -> Segment:
         if not self.bos:

@@ -63,6 +63,12 @@ class ConcatIndex:
         neighbour = index.neighbour(row - before)
         return None if neighbour is None else neighbour + before
 
+    def previous(self, row: int) -> int | None:
+        """Return the row before it in its domain; the two indexes stay apart."""
+        index, before = self._locate(row)
+        found = index.previous(row - before)
+        return None if found is None else found + before
+
     def around(self, row: int, reach: int) -> list[int]:
         """Return the other rows of its paragraph that are at most ``reach`` away."""
         index, before = self._locate(row)

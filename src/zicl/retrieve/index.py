@@ -72,6 +72,10 @@ class Searchable(Protocol):
         """Return the row before it in its paragraph, else the one after it, else None."""
         ...
 
+    def previous(self, row: int) -> int | None:
+        """Return the row before it in its domain, also across paragraphs and documents."""
+        ...
+
     def around(self, row: int, reach: int) -> list[int]:
         """Return the other rows of its paragraph that are at most ``reach`` away."""
         ...
@@ -265,6 +269,10 @@ class Index:
     def neighbour(self, row: int) -> int | None:
         """Return the row before it in its paragraph, else the one after it, else None."""
         return self.corpus.neighbour(row)
+
+    def previous(self, row: int) -> int | None:
+        """Return the row before it in its domain; the last row precedes the first."""
+        return self.corpus.previous(row)
 
     def around(self, row: int, reach: int) -> list[int]:
         """Return the other rows of its paragraph that are at most ``reach`` away."""

@@ -33,13 +33,15 @@ def build_ensemble(
     labeler: labelers.Labeler | None = None,
     clusters: Clusters | None = None,
     encoder_expert: EncoderExpert | None = None,
+    retriever: Retriever | None = None,
 ) -> Ensemble:
-    """Build the ensemble that the settings describe; ``labeler`` replaces the random labels."""
+    """Build the ensemble that the settings describe; ``labeler`` and ``retriever`` replace those of the settings."""
     pipelines: tuple[Pipeline, ...] = ()
     if settings.scoring.asks_lm:
         if lm is None:
             raise ConfigError("the settings ask a language model, and there is none", hint="name one: lm=…")
-        pipelines = _prompt_pipelines(labels, lm, index, settings, seed, labeler, clusters, offline=offline)
+        retriever = retriever or (make_retriever(settings.retrieval) if settings.retrieval.k else None)
+        pipelines = _prompt_pipelines(labels, lm, index, settings, seed, labeler, clusters, retriever, offline=offline)
         labels = pipelines[0].labels if "prompt" in settings.scoring.experts else labels
     if settings.scoring.encoder_expert == "encoder":
         labels = with_paper_synonyms(labels)
@@ -54,6 +56,7 @@ def _prompt_pipelines(
     seed: int,
     labeler: labelers.Labeler | None,
     clusters: Clusters | None,
+    retriever: Retriever | None,
     *,
     offline: bool,
 ) -> tuple[Pipeline, ...]:
@@ -92,7 +95,7 @@ def _prompt_pipelines(
             bare,
             k=retrieval.k,
             index=index,
-            retriever=make_retriever(retrieval),
+            retriever=retriever,
             order=retrieval.order,
             clusters=clusters,
         )
@@ -108,7 +111,12 @@ def make_retriever(settings: Retrieval) -> Retriever:
     """Return the retriever by name, with those settings that it has a field for."""
     kind = RETRIEVERS.get(settings.method)
     fields = getattr(kind, "__dataclass_fields__", {})
-    options = {"pool": settings.pool, "exclude_self": settings.exclude_self}
+    options = {"pool": settings.pool, "exclude_self": settings.exclude_self, "neighbours": settings.neighbours}
+    if settings.neighbours != "paragraph" and "neighbours" not in fields:
+        raise ConfigError(
+            f"retrieval.neighbours changes nothing with the retrieval {settings.method!r}",
+            hint="it is for 'physical' (the method z-icl): leave it out",
+        )
     made: Retriever = kind(**{name: value for name, value in options.items() if name in fields})
     return made
 
@@ -122,7 +130,7 @@ def make_prompt_builder(
         tokenizer=lm.tokenizer,
         template=template,
         inference=inference,
-        limits=TokenLimits(prompt.tokens_per_demo, prompt.tokens_all_demos, prompt.tokens_input),
+        limits=TokenLimits(prompt.tokens_per_demo, prompt.tokens_all_demos, prompt.tokens_input, prompt.tokens_prompt),
         context=lm.context,
         bos=bos,
     )

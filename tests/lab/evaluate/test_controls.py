@@ -21,7 +21,7 @@ def embed(text):
 
 def training(labels="bad good bad good"):
     examples = [Example(str(n), f"day {n} was {label}", label) for n, label in enumerate(labels.split())]
-    return TrainingIndex("days", examples, BagEncoder(), embed)
+    return TrainingIndex("days", examples, BagEncoder, embed)
 
 
 def test_majority_is_the_most_frequent_label():

@@ -42,7 +42,7 @@ def pipeline(lm, builder):
         lm=lm,
         scoring=Scoring(inference="direct"),
         k=12,
-        index=TrainingIndex("fruit", examples, encoder, lambda text: encoder.encode([text])[0]),
+        index=TrainingIndex("fruit", examples, lambda: encoder, lambda text: encoder.encode([text])[0]),
         retriever=Nearest(exclude_self=False),
         labeler=GoldLabels(original_words(labels), answers),
     )

@@ -107,7 +107,7 @@ def test_prompts_without_an_answer_to_find():
 def training(labels):
     encoder = BagEncoder()
     examples = [Example(str(n), f"soup number {n} of {label}", label) for n, label in enumerate(labels)]
-    return TrainingIndex("Soup", examples, encoder, lambda text: encoder.encode([text])[0])
+    return TrainingIndex("Soup", examples, lambda: encoder, lambda text: encoder.encode([text])[0])
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=20), st.integers(1, 3))

@@ -22,6 +22,7 @@ from zicl.lab.evaluate import controls
 from zicl.lab.evaluate.examples import Example, data_hash, read_examples, read_test, subsample
 from zicl.lab.evaluate.experiment import CorpusRecipe, Experiment
 from zicl.lab.evaluate.methods import ExperimentMethod
+from zicl.lab.evaluate.released import GivenRetriever, GivenSentences, ReleasedData
 from zicl.lab.evaluate.tasks import Task, get_task, read_tasks
 from zicl.lab.evaluate.training import TrainingIndex, check_enough
 from zicl.lm.base import LanguageModel
@@ -53,14 +54,16 @@ class ExperimentContext:
         defined = read_tasks(Path(experiment.task_file)) if experiment.task_file else {}
         self.tasks: dict[str, Task] = {name: get_task(name, defined) for name in experiment.tasks}
         self.methods = {name: experiment.method(name) for name in experiment.methods}
+        self.released = self._released()
         self.hashes: dict[str, str] = {}
         self.counts: dict[str, Counter[str]] = {}
         self.examples = {name: self._test(name) for name in experiment.tasks}
         self.training = {name: self._train(name) for name in experiment.tasks} if self.needs("labelled") else {}
         self._embedded: dict[Text, NDArray[np.float32]] = {}
         self._clusters: dict[tuple[str, int, int], Clusters] = {}
-        self._training_indexes: dict[str, TrainingIndex] = {}
+        self._training_indexes: dict[tuple[str, int | None], TrainingIndex] = {}
         self._parts: dict[tuple[float, tuple[str, ...], int], Searchable] = {}
+        self._given: dict[tuple[str, str, int], tuple[GivenSentences, GivenRetriever]] = {}
 
     def check(self) -> None:
         """Check that tasks and model have what the methods need, before the first row."""
@@ -86,21 +89,48 @@ class ExperimentContext:
                 hint="leave these methods out, or the task",
             )
 
+    def _released(self) -> ReleasedData | None:
+        """Return the folder of the authors' data, after checking that the methods can use it."""
+        folder = self.experiment.demonstrations
+        if folder is None:
+            return None
+        if not Path(folder).is_dir():
+            raise ConfigError(f"--demonstrations: there is no folder {folder}", hint="see docs/EVALUATION.md")
+        released = ReleasedData(Path(folder), self.experiment.k)
+        for name, method in self.methods.items():
+            if method.needs_corpus:
+                released.check(name, method)
+        return released
+
     def _test(self, name: str) -> list[Example]:
         """Return the first examples in the task's stratified order, so that a larger number includes a smaller one."""
         task = self.tasks[name]
-        examples = read_test(task, self.experiment.data.get(name))
+        examples = self._all_test(name)
         self.hashes[name] = data_hash(examples)
         self.counts[name] = Counter(example.label for example in examples)
         return subsample(examples, min(self.experiment.examples, len(examples)), task.sample_seed)
 
+    def _all_test(self, name: str) -> list[Example]:
+        task, source = self.tasks[name], self.experiment.data.get(name)
+        return read_test(task, source) if self.released is None else self.released.test(task, source)
+
     def _train(self, name: str) -> list[Example]:
         """Return a task's training examples, and check that there are enough to show."""
+        if released := self._released_train(name):
+            return released
         examples = read_examples(self.tasks[name], self.experiment.train.get(name), "train")
         labelled = [method for method in self.methods.values() if method.labelled]
         shown = [self.experiment.k if method.kind == "logistic" else method.retrieval.k for method in labelled]
         check_enough(name, examples, max(shown))
         return examples
+
+    def _released_train(self, name: str) -> list[Example]:
+        """Return the authors' training examples of all seeds, each named by its seed; none if one seed is missing."""
+        if self.released is None:
+            return []
+        seeds = dict.fromkeys(seed for each in self.experiment.inferences for seed in self.experiment.seeds_of(each))
+        found = [self.released.train(self.tasks[name], seed) for seed in seeds]
+        return [example for examples in found if examples for example in examples] if all(found) else []
 
     def needs(self, trait: str) -> bool:
         """Return whether any method has a trait, such as ``needs_lm``."""
@@ -129,13 +159,34 @@ class ExperimentContext:
         """The index of the raw corpus; built first if there is a recipe and no folder."""
         if self._index is not None:
             return self._index
-        recipe = self.experiment.corpus
+        recipe, name = self.experiment.corpus, self.experiment.encoder
         # Even if no method retrieves from it: all methods of an experiment use its encoder.
-        if recipe is None:
+        if recipe is None or self.released is not None:
             return None
         if recipe.domains:
-            _build(recipe, self.report, offline=self.offline)
-        return Index.open(recipe.path, offline=self.offline)
+            chosen = recipe if name is None else recipe.model_copy(update={"encoder": name})
+            _build(chosen, self.report, offline=self.offline)
+        # Opening checks that it is the one that the corpus was built with.
+        encoder = None if name is None else load_encoder(name, offline=self.offline)
+        return Index.open(recipe.path, encoder=encoder, offline=self.offline)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether any method uses the encoder: sentences from files were found by another."""
+        given = self.released is not None
+        return any(method.embeds and not (given and method.needs_corpus) for method in self.methods.values())
+
+    def given(self, task: str, method: ExperimentMethod, seed: int) -> tuple[GivenSentences, GivenRetriever] | None:
+        """Return the published sentences of a task, if the experiment takes its demonstrations from files."""
+        if self.released is None or not method.needs_corpus:
+            return None
+        key = task, method.retrieval.method, seed
+        if key not in self._given:
+            examples = self._all_test(task)
+            self._given[key] = self.released.demonstrations(
+                self.tasks[task], method, seed, examples, lambda: self.encoder
+            )
+        return self._given[key]
 
     def corpus(self, method: ExperimentMethod, seed: int) -> Searchable | None:
         """Return the part of the raw corpus that a method reads with a seed."""
@@ -175,8 +226,10 @@ class ExperimentContext:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder of the corpus, else the default one."""
-        return self.index.encoder if self.index is not None else load_encoder(DEFAULT_ENCODER, offline=self.offline)
+        """The encoder of the corpus, else the one that was named, else the default one."""
+        if self.index is not None:
+            return self.index.encoder
+        return load_encoder(self.experiment.encoder or DEFAULT_ENCODER, offline=self.offline)
 
     def embed(self, text: Text) -> NDArray[np.float32]:
         """Return the vector of a text, encoded without batch-mates and once for all methods."""
@@ -196,11 +249,14 @@ class ExperimentContext:
             self._clusters[key] = fit_clusters(texts, self.embed, share, seed)
         return self._clusters[key]
 
-    def training_index(self, task: str) -> TrainingIndex:
-        """Return a task's training examples as an index."""
-        if task not in self._training_indexes:
-            self._training_indexes[task] = TrainingIndex(task, self.training[task], self.encoder, self.embed)
-        return self._training_indexes[task]
+    def training_index(self, task: str, seed: int) -> TrainingIndex:
+        """Return a task's training examples as an index; the authors published other ones for every seed."""
+        own = self.training[task]
+        by_seed = [example for example in own if example.id.startswith(f"{seed}.")] if self.released else []
+        key = task, seed if by_seed else None
+        if key not in self._training_indexes:
+            self._training_indexes[key] = TrainingIndex(task, by_seed or own, lambda: self.encoder, self.embed)
+        return self._training_indexes[key]
 
 
 def _build(recipe: CorpusRecipe, report: ProgressReport, *, offline: bool) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from zicl._util.random import rng, stable_hash
 from zicl.exceptions import DownloadError, ModelError, TextError
@@ -14,8 +17,9 @@ from zicl.inputs.files import detect_format
 from zicl.inputs.pair import Text, text_key
 from zicl.inputs.tables import check_distinct, read_options, read_records, row_name
 from zicl.inputs.texts import check_columns
-from zicl.lab.evaluate.tasks import Task
+from zicl.lab.evaluate.tasks import Hub, Task
 
+_LOG = logging.getLogger("zicl")
 Split = Literal["test", "train"]
 # A larger public data set is sampled before it is read, to bound the memory.
 _MOST = 100_000
@@ -117,7 +121,12 @@ def _hub_columns(task: Task, split: Split) -> _Columns:
         )
     values = {str(value): name for value, name in zip(task.hub.values, task.labels.names, strict=True)}
     # No id column: rows of a public data set are numbered, as ids may repeat.
-    return _Columns(task.hub.text, task.hub.label, "", values)
+    return _Columns("text" if _joins(task.hub) else task.hub.text, task.hub.label, "", values)
+
+
+def _joins(hub: Hub) -> bool:
+    """Return whether the text is joined from several columns."""
+    return "{" in hub.text
 
 
 def _hub_records(task: Task, split: Split) -> Iterator[tuple[int, Any]]:
@@ -138,11 +147,48 @@ def _hub_records(task: Task, split: Split) -> Iterator[tuple[int, Any]]:
             f"the data set {hub.id} ({getattr(hub, split)}) could not be read: {error}",
             hint=f'give a file instead: [{task.name}] and {split} = "FILE" in a tasks file',
         ) from error
-    chosen: Iterable[int] = range(len(rows))
-    if len(rows) > _MOST:
-        chosen = sorted(rng(task.sample_seed, hub.id, split).choice(len(rows), _MOST, replace=False).tolist())
-    for number in chosen:
-        yield number + 1, rows[number]
+    empty = 0
+    for number in _chosen_rows(task, hub, split, len(rows)):
+        row = _joined(hub, rows[number])
+        text = row.get("text" if _joins(hub) else hub.text, "absent")
+        if text is None or not str(text).strip():
+            empty += 1
+        else:
+            yield number + 1, row
+    if empty:
+        _LOG.warning("%s (%s): %d rows without text were left out", hub.id, getattr(hub, split), empty)
+
+
+def _chosen_rows(task: Task, hub: Hub, split: Split, count: int) -> Sequence[int]:
+    """Return which rows of a public data set are read, in order."""
+    part = hub.test_rows if split == "test" else hub.train_rows
+    if part is not None:
+        if part[1] > count:
+            raise TextError(
+                f"{hub.id} ({getattr(hub, split)}) has {count:,} rows, and the task {task.name} uses rows {part[0]:,} "
+                f"to {part[1]:,}",
+                hint=f"set hub.{split}_rows in the tasks file, or name a file of examples",
+            )
+        order = np.arange(count)
+        # The authors' generator, for the authors' rows.
+        np.random.RandomState(hub.shuffle).shuffle(order)
+        return [int(number) for number in order[part[0] : part[1]]]
+    if count <= _MOST:
+        return range(count)
+    return sorted(rng(task.sample_seed, hub.id, split).choice(count, _MOST, replace=False).tolist())
+
+
+def _joined(hub: Hub, row: Any) -> Any:
+    """Return a row with the column ``text``, if the text is joined from several."""
+    if not _joins(hub):
+        return row
+    try:
+        return {**row, "text": hub.text.format_map(row)}
+    except (KeyError, IndexError, ValueError) as error:
+        raise TextError(
+            f"{hub.id}: the text {hub.text!r} cannot be joined: {error} is no column",
+            hint=f"there are: {', '.join(map(str, row))}",
+        ) from error
 
 
 def _checked(records: Iterable[tuple[int, Any]], columns: _Columns, name: str) -> list[Example]:

@@ -97,7 +97,13 @@ class Experiment(_Strict):
     examples: int = Field(2000, ge=1)
     lm: str = "smollm2-135m"
     corpus: Annotated[CorpusRecipe | None, BeforeValidator(_recipe)] = None
+    # A folder with what the authors published, instead of a corpus: ``released`` says what is in it.
+    demonstrations: str | None = None
+    # The encoder with which a recipe's corpus is built, instead of the recipe's; and that of methods without a corpus.
+    encoder: str | None = None
     k: int = Field(16, ge=1)
+    # Where "physical" finds the sentence beside a nearest one, as in ``Retrieval``, for all methods.
+    neighbours: Literal["paragraph", "domain"] = "paragraph"
     prompt: PromptSettings = PromptSettings()
     scoring: Scoring = Scoring()
     batch: int = Field(32, ge=1)
@@ -136,7 +142,8 @@ class Experiment(_Strict):
             )
         if self.prompt.template != "auto":
             raise ConfigError("prompt.template is not set here", hint="a task has its template; see templates")
-        if self.corpus is None and any(get_experiment_method(name, self.define).needs_corpus for name in self.methods):
+        without_source = self.corpus is None and self.demonstrations is None
+        if without_source and any(get_experiment_method(name, self.define).needs_corpus for name in self.methods):
             needing = [name for name in self.methods if get_experiment_method(name, self.define).needs_corpus]
             raise ConfigError(
                 f"no corpus was named, from which to take the demonstrations of: {', '.join(needing)}",
@@ -168,11 +175,14 @@ class Experiment(_Strict):
         return tuple(dict.fromkeys(seed for seeds in self.seeds.values() for seed in seeds))
 
     def method(self, name: str) -> ExperimentMethod:
-        """Return a method by name, with the experiment's k unless its definition sets one."""
+        """Return a method by name, with the experiment's k and neighbours unless its definition sets them."""
         method = get_experiment_method(name, self.define)
-        if method.retrieval.k and (name in EXPERIMENT_METHODS or "k" not in method.retrieval.model_fields_set):
-            return method.model_copy(update={"retrieval": method.retrieval.model_copy(update={"k": self.k})})
-        return method
+        retrieval, general = method.retrieval, dict[str, Any]()
+        if retrieval.k and (name in EXPERIMENT_METHODS or "k" not in retrieval.model_fields_set):
+            general["k"] = self.k
+        if retrieval.k and retrieval.method == "physical" and "neighbours" not in retrieval.model_fields_set:
+            general["neighbours"] = self.neighbours
+        return method.model_copy(update={"retrieval": retrieval.model_copy(update=general)}) if general else method
 
 
 def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment:
@@ -209,6 +219,8 @@ def resolve_paths(table: dict[str, Any], folder: Path) -> None:
         table["corpus"] = {**corpus, "path": resolved(corpus["path"])}
     if isinstance(table.get("task_file"), str):
         table["task_file"] = resolved(table["task_file"])
+    if isinstance(table.get("demonstrations"), str):
+        table["demonstrations"] = resolved(table["demonstrations"])
     for name in ("data", "train"):
         if isinstance(table.get(name), dict):
             placed = {task: resolved(str(value)) for task, value in table[name].items() if value != "hub"}

@@ -14,6 +14,8 @@ from zicl.lab.evaluate.tasks import Task
 from zicl.lm.remote.settings import is_remote, parse_address
 from zicl.retrieve.index import Index
 
+# Keys of an experiment that say where something is. What is there has a hash in the fingerprint, a task or a cell.
+_PATHS = {"data", "train", "task_file", "corpus", "encoder", "demonstrations"}
 _LIBRARIES = ("torch", "transformers", "tokenizers", "sentence-transformers", "faiss-cpu", "numpy", "scikit-learn")
 
 
@@ -31,7 +33,7 @@ def configuration(context: ExperimentContext) -> dict[str, Any]:
     """Return the part of a manifest for which no model has to be loaded."""
     return {
         "experiment": {
-            **context.experiment.model_dump(mode="json", exclude={"data", "train", "task_file", "corpus"}),
+            **context.experiment.model_dump(mode="json", exclude=_PATHS),
             "lm": _without_folder(context.experiment.lm),
         },
         "tasks": {name: _task(context, task) for name, task in context.tasks.items()},
@@ -47,7 +49,7 @@ def fingerprint(context: ExperimentContext) -> dict[str, Any]:
         if lm is None
         else {"name": _without_folder(lm.name), "identity": lm.identity, "revision": lm.revision},
         "corpus": None if context.index is None else _corpus(context.index),
-        "encoder": context.encoder.identity if context.needs("embeds") else None,
+        "encoder": context.encoder.identity if context.embeds else None,
         "dtype": scoring.dtype,
         "device": None if lm is None else str(getattr(getattr(lm, "forward", None), "device", scoring.device)),
         "versions": library_versions(),
@@ -89,6 +91,7 @@ def _task(context: ExperimentContext, task: Task) -> dict[str, Any]:
 
 def _cell(context: ExperimentContext, cell: PlanCell) -> dict[str, Any]:
     method, task = context.methods[cell.method], context.tasks[cell.task]
+    given = context.given(cell.task, method, 0 if cell.seed is None else cell.seed)
     template = task.template if cell.template == "task" else cell.template
     return {
         "method": {**method.model_dump(mode="json"), "labelled": method.labelled, "control": method.control},
@@ -104,6 +107,8 @@ def _cell(context: ExperimentContext, cell: PlanCell) -> dict[str, Any]:
         if method.retrieval.share > 1 or method.pile.method != "none"
         else None,
         "examples": len(context.examples[cell.task]),
+        # The demonstrations, if they are from a file.
+        "given": None if given is None else given[0].identity,
     }
 
 

@@ -216,24 +216,26 @@ class Runner:
             return self._encoder_ensemble(cell)
         from_train = method.demos == "train" and method.retrieval.k > 0
         seed = 0 if cell.seed is None else cell.seed
-        index = context.training_index(cell.task) if from_train else context.corpus(method, seed)
+        training = context.training_index(cell.task, seed) if from_train else None
+        given = context.given(cell.task, method, seed)
         gold = None
-        if method.labels == "gold":
+        if method.labels == "gold" and training is not None:
             words = {label.name: (label.words,) for label in task.labels}
-            gold = GoldLabels(words, tuple(example.label for example in context.training[cell.task]))
+            gold = GoldLabels(words, tuple(example.label for example in training.examples))
         settings = self._settings(cell)
         # Synonyms that no table has are found once per task.
         synonyms = settings.labelling.words == "synonyms" and method.retrieval.k > 0
         ensemble = build_ensemble(
             self._with_synonyms.get(cell.task, task.labels) if synonyms else task.labels,
             context.lm,
-            index,
+            training or (given[0] if given else context.corpus(method, seed)),
             settings,
             seed=seed,
             offline=context.offline,
             labeler=gold,
             clusters=context.clusters(cell.task, method.retrieval.share, seed),
             encoder_expert=self._encoder_expert(method.experts) if settings.scoring.encoder_expert else None,
+            retriever=given[1] if given else None,
         )
         if synonyms:
             self._with_synonyms[cell.task] = ensemble.labels
@@ -288,7 +290,8 @@ class Runner:
         ensemble = self.ensemble(cell)
         with self.context.silencing(method):
             results = ensemble.run(texts, options=options, identical=self._identical(cell, examples))
-        named = method.demos == "train"
+        # Rows of the corpus; examples and sentences from files are named.
+        named = method.demos == "train" or self.context.released is not None
         return [_prompt_row(cell, e, result, named=named) for e, result in zip(examples, results, strict=True)]
 
     def _instruction_rows(self, cell: PlanCell, examples: Sequence[Example]) -> list[Row]:
@@ -313,8 +316,8 @@ class Runner:
             return controls.cosine(texts, labels.words, context.embed)
         if kind == "cosine-descriptions":
             return controls.cosine(texts, controls.descriptions(cell.task, labels), context.embed)
-        index, k = context.training_index(cell.task), context.experiment.k
-        return controls.logistic(texts, index, labels, k, cell.seed or 0, context.embed)
+        seed, k = cell.seed or 0, context.experiment.k
+        return controls.logistic(texts, context.training_index(cell.task, seed), labels, k, seed, context.embed)
 
 
 def _row(cell: PlanCell, example: Example, labels: Sequence[str], scores: Any) -> Row:

@@ -275,8 +275,8 @@ def _with_rows(before: Mapping[str, Any], now: Mapping[str, Any], done: set[str]
 
 
 def _cells_without_seed(cells: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the decisive settings of each cell, by its name without the seed."""
-    return {name.rpartition("/")[0]: decisive_parts(entry) for name, entry in cells.items()}
+    """Return the decisive settings of each cell, by its name without the seed; a seed may have files of its own."""
+    return {name.rpartition("/")[0]: {**decisive_parts(entry), "given": None} for name, entry in cells.items()}
 
 
 def decisive_parts(entry: Mapping[str, Any]) -> dict[str, Any]:

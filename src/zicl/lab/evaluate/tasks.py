@@ -17,6 +17,7 @@ from pydantic import (
     InstanceOf,
     PlainSerializer,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -43,7 +44,11 @@ def _labels(value: Any) -> Labels:
 
 
 class Hub(BaseModel):
-    """A public data set: its splits, its columns, and its label values in the order of the task's labels."""
+    """A public data set: its splits, its columns, and its label values in the order of the task's labels.
+
+    ``text`` is a column, or how several are joined: ``"{title}: {body}"``. With ``test_rows`` or ``train_rows`` a split
+    is shuffled with the seed ``shuffle``, as NumPy's ``RandomState`` does it, and these rows are used: ``[0, 1000]``.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,7 +59,17 @@ class Hub(BaseModel):
     text: str = "text"
     label: str = "label"
     values: tuple[int | str, ...]
+    shuffle: int = 42
+    test_rows: tuple[int, int] | None = None
+    train_rows: tuple[int, int] | None = None
     note: str = ""
+
+    @field_validator("test_rows", "train_rows")
+    @classmethod
+    def _in_order(cls, value: tuple[int, int] | None) -> tuple[int, int] | None:
+        if value is not None and not 0 <= value[0] < value[1]:
+            raise ValueError("the first row and the one after the last: [0, 1000]")
+        return value
 
 
 class Task(BaseModel):

@@ -25,15 +25,24 @@ class TrainingIndex:
     """An index of training examples. Each is a document of one row, so none has a neighbour."""
 
     def __init__(
-        self, task: str, examples: Sequence[Example], encoder: Encoder, embed: Callable[[Text], NDArray[np.float32]]
+        self,
+        task: str,
+        examples: Sequence[Example],
+        load_encoder: Callable[[], Encoder],
+        embed: Callable[[Text], NDArray[np.float32]],
     ) -> None:
-        self.task, self.examples, self.encoder, self.embed = task, list(examples), encoder, embed
+        self.task, self.examples, self._load_encoder, self.embed = task, list(examples), load_encoder, embed
         self._computed: BoundedCache[Hashable, Any] = BoundedCache(CACHED_QUERIES)
         self._hashes = [document_hash(str(example.text)) for example in self.examples]
 
     @cached_property
+    def encoder(self) -> Encoder:
+        """The encoder, loaded on first use: random demonstrations need none."""
+        return self._load_encoder()
+
+    @cached_property
     def vectors(self) -> NDArray[np.float32]:
-        """One unit vector per example, computed on first use: random demonstrations need none."""
+        """One unit vector per example, computed on first use."""
         return self.encoder.encode([str(example.text) for example in self.examples])
 
     def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
@@ -53,6 +62,10 @@ class TrainingIndex:
 
     def neighbour(self, row: int) -> int | None:
         """Return None: examples have no neighbours."""
+        return None
+
+    def previous(self, row: int) -> int | None:
+        """Return None: the order of examples means nothing."""
         return None
 
     def around(self, row: int, reach: int) -> list[int]:

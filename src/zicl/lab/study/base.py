@@ -21,7 +21,7 @@ PAPER_SIX = ("CR", "Amz5", "Yelp5", "Tweet", "MR", "SST2")
 Count = Annotated[int, Field(ge=1)]
 
 # Experiment settings under which only the model's context limits a prompt.
-UNLIMITED: Mapping[str, Any] = {"prompt": {"tokens_all_demos": 1 << 20}}
+UNLIMITED: Mapping[str, Any] = {"prompt": {"tokens_all_demos": 1 << 20, "tokens_prompt": None}}
 
 # The methods of an experiment, by name.
 Methods = Mapping[str, ExperimentMethod]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from zicl.inputs.pair import Pair
 from zicl.retrieve.index import Searchable
@@ -14,22 +14,26 @@ from zicl.retrieve.strategies.base import CandidateFilter, Query, Retrieved, Ret
 class Physical(Retriever):
     """For each nearest sentence the one before it in its paragraph, else the one after it.
 
-    A nearest sentence without a neighbour, or whose neighbour is taken, is replaced by the next nearest. A pair is
-    demonstrated by both sentences, so no two sentences are shown together twice.
+    With ``neighbours="domain"`` it is the one before it in its domain, also across paragraphs and documents. A nearest
+    sentence without a neighbour, or whose neighbour is taken, is replaced by the next nearest. A pair is demonstrated
+    by both sentences, so no two sentences are shown together twice.
     """
 
     needs_neighbours: ClassVar[bool] = True
     exclude_self: bool = True
+    neighbours: Literal["paragraph", "domain"] = "paragraph"
 
     def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
         """Return exactly ``k`` rows with distinct texts, by the similarity of their nearest sentences."""
         candidates = CandidateFilter(index, query, exclude_self=self.exclude_self)
+        find = index.neighbour if self.neighbours == "paragraph" else index.previous
         result, alone, shown_pairs = list[Retrieved](), 0, set[frozenset[int]]()
         for hit in candidates.hits():
             if len(result) == k:
                 break
-            neighbour = index.neighbour(hit.row)
-            if neighbour is None:
+            neighbour = find(hit.row)
+            # The only sentence of a domain precedes itself.
+            if neighbour is None or neighbour == hit.row:
                 alone += 1
                 continue
             # The first two sentences of a paragraph are each other's neighbours.
