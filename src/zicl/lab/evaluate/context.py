@@ -62,7 +62,8 @@ class ExperimentContext:
         self._embedded: dict[Text, NDArray[np.float32]] = {}
         self._clusters: dict[tuple[str, int, int], Clusters] = {}
         self._training_indexes: dict[tuple[str, int | None], TrainingIndex] = {}
-        self._parts: dict[tuple[float, tuple[str, ...], int], Searchable] = {}
+        self._parts: dict[tuple[float, tuple[str, ...], int], Index] = {}
+        self._planted: dict[tuple[str, float, tuple[str, ...], int], Searchable] = {}
         self._given: dict[tuple[str, str, int], tuple[GivenSentences, GivenRetriever]] = {}
 
     def check(self) -> None:
@@ -188,8 +189,19 @@ class ExperimentContext:
             )
         return self._given[key]
 
-    def corpus(self, method: ExperimentMethod, seed: int) -> Searchable | None:
-        """Return the part of the raw corpus that a method reads with a seed."""
+    def corpus(self, task: str, method: ExperimentMethod, seed: int) -> Searchable | None:
+        """Return the raw corpus as a method reads it for a task with a seed: a part of it, or with planted texts."""
+        part = self._part(method, seed)
+        if part is None or not method.planted:
+            return part
+        key = task, method.corpus_share, method.without, seed if method.corpus_share < 1 else 0
+        if key not in self._planted:
+            from zicl.retrieve.planted import plant
+
+            self._planted[key] = plant(part, [example.text for example in self.examples[task]])
+        return self._planted[key]
+
+    def _part(self, method: ExperimentMethod, seed: int) -> Index | None:
         if not method.needs_corpus or self.index is None:
             return None
         if method.corpus_share == 1 and not method.without:

@@ -102,9 +102,10 @@ def _cell(context: ExperimentContext, cell: PlanCell) -> dict[str, Any]:
         "reduce": context.experiment.scoring.reduce,
         "k": context.experiment.k,
         "batch": context.experiment.batch,
-        # Clusters and the pile are fitted on these examples, so the rows depend on all of them.
+        # Clusters and the pile are fitted on these examples, or paraphrases of them are in the corpus: the rows depend
+        # on all of them.
         "clustered": data_hash(context.examples[cell.task])
-        if method.retrieval.share > 1 or method.pile.method != "none"
+        if method.retrieval.share > 1 or method.pile.method != "none" or method.planted
         else None,
         "examples": len(context.examples[cell.task]),
         # The demonstrations, if they are from a file.

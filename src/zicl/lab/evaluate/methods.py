@@ -43,6 +43,8 @@ class ExperimentMethod(FrozenSettings):
     without: tuple[str, ...] = ()
     # Replace one demonstration with the test input, labelled correctly or not.
     identical: Literal["correct", "incorrect"] | None = None
+    # Add paraphrases of all test inputs to the corpus, each beside a random sentence.
+    planted: bool = False
     # Attention heads, as (layer, head), whose output is zero during scoring.
     silenced: tuple[tuple[int, int], ...] = ()
 
@@ -80,6 +82,8 @@ class ExperimentMethod(FrozenSettings):
         """Check that no option is set that would silently change nothing."""
         if (self.corpus_share < 1 or self.without) and not self.needs_corpus:
             raise ValueError("corpus_share and without apply to the raw corpus, which this method does not read")
+        if self.planted and not self.needs_corpus:
+            raise ValueError("planted paraphrases are added to the raw corpus, which this method does not read")
         shows = self.kind == "prompt" and self.retrieval.k > 0
         if self.retrieval.order != "nearest-last" and (not shows or self._strategy.shared):
             raise ValueError("retrieval.order applies to demonstrations found by nearness, and this method has none")

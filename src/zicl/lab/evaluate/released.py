@@ -109,6 +109,7 @@ class ReleasedData:
             "retrieval.share": method.retrieval.share > 1,
             "corpus_share": method.corpus_share < 1,
             "without": bool(method.without),
+            "planted": method.planted,
             "labelling.source = 'self'": method.labelling.source == "self",
         }
         if wrong := [setting for setting, is_set in differs.items() if is_set]:

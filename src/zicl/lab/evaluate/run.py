@@ -228,7 +228,7 @@ class Runner:
         ensemble = build_ensemble(
             self._with_synonyms.get(cell.task, task.labels) if synonyms else task.labels,
             context.lm,
-            training or (given[0] if given else context.corpus(method, seed)),
+            training or (given[0] if given else context.corpus(cell.task, method, seed)),
             settings,
             seed=seed,
             offline=context.offline,

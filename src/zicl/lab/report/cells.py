@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,18 @@ class SeedRun:
     # The number of demonstrations, and of those that fit into the prompt.
     retrieved: Ints | None = None
     kept: Ints | None = None
+    # The similarity of the nearest demonstration; not a number where there is none.
+    similarity: NDArray[np.float64] | None = None
+
+    def among(self, examples: Ints) -> SeedRun:
+        """Return the rows of these examples."""
+        rows = np.isin(self.examples, examples)
+        changes: dict[str, Any] = {
+            field.name: value[..., rows, :] if field.name in ("terms", "scores") else value[rows]
+            for field in fields(self)
+            if field.name != "seed" and (value := getattr(self, field.name)) is not None
+        }
+        return replace(self, **changes)
 
     def score(self, metric: Metric) -> float:
         """Return accuracy or macro-F1."""

@@ -165,7 +165,7 @@ def _runs(
     # The columns are encoded once for all tasks; each run then translates the codes to its task's labels.
     vocabulary = sorted({label for task in tasks.values() for label in task.labels})
     gold, predicted, identical = (_encode(table[name], vocabulary) for name in ("gold", "predicted", "identical"))
-    retrieved, kept, nearest, last = _demonstrations(table, vocabulary)
+    retrieved, kept, nearest, last, similarity = _demonstrations(table, vocabulary)
     examples = _encode(table["example"], names)
     for members in _groups(table):
         task, method, template, inference, seed = (table[name][int(members[0])].as_py() for name in CELL_COLUMNS)
@@ -198,6 +198,7 @@ def _runs(
                 classes[identical[rows]],
                 retrieved[rows],
                 kept[rows],
+                similarity[rows],
             ),
         )
 
@@ -298,15 +299,20 @@ class RaggedArray(NamedTuple):
         return np.cumsum(self.lengths)
 
 
-def _demonstrations(table: Any, vocabulary: list[str]) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the numbers of demonstrations retrieved and kept, and the classes of the nearest and the last."""
+def _demonstrations(table: Any, vocabulary: list[str]) -> tuple[Ints, Ints, Ints, Ints, NDArray[np.float64]]:
+    """Return the numbers retrieved and kept, the classes of the nearest and the last, and the nearest's similarity."""
     kept = np.asarray(table["kept"].fill_null(0).to_numpy(), dtype=np.int64)
     shown = table["demo_labels"].combine_chunks()
     labels = RaggedArray(_lengths(shown), _encode(shown.flatten(), vocabulary))
     numbers = table["similarities"].combine_chunks()
     values = np.asarray(numbers.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
     similarities = RaggedArray(_lengths(numbers), values)
-    return labels.lengths, kept, nearest_label(labels, similarities, kept), last_label(labels, kept)
+    position = nearest_position(similarities, labels.lengths, kept)
+    nearest = np.full(len(kept), np.nan)
+    found = position >= 0
+    nearest[found] = values[(similarities.ends - similarities.lengths + position)[found]]
+    position[found] += (labels.ends - labels.lengths)[found]
+    return labels.lengths, kept, _take_labels(labels, position), last_label(labels, kept), nearest
 
 
 def last_label(labels: RaggedArray, kept: Ints) -> Ints:
@@ -319,27 +325,30 @@ def last_label(labels: RaggedArray, kept: Ints) -> Ints:
     return _take_labels(labels, np.where(shown, labels.ends - 1, -1))
 
 
-def nearest_label(labels: RaggedArray, similarities: RaggedArray, kept: Ints) -> Ints:
-    """Return the class of the most similar kept demonstration; kept are the last ``kept`` of each list.
+def nearest_position(similarities: RaggedArray, shown: Ints, kept: Ints) -> Ints:
+    """Return the place in each list of the most similar kept demonstration, -1 without one; kept are the last ones.
 
-    >>> labels = RaggedArray(np.array([3]), np.array([1, 0, 1]))
-    >>> nearest_label(labels, RaggedArray(np.array([3]), np.array([0.9, 0.8, 0.7])), np.array([2]))
-    array([0])
+    ``shown`` has the numbers of demonstrations: where it differs, they were not found by similarity.
+
+    >>> found = RaggedArray(np.array([3, 0]), np.array([0.9, 0.7, 0.8]))
+    >>> nearest_position(found, np.array([3, 2]), np.array([2, 2]))
+    array([ 2, -1])
     """
-    shown = (np.minimum(labels.lengths, kept) > 0) & (similarities.lengths == labels.lengths)
-    positions = np.full(len(kept), -1, dtype=np.int64)
-    if not shown.any():
-        return positions
+    count = np.minimum(shown, kept)
+    ranked = (count > 0) & (similarities.lengths == shown)
+    places = np.full(len(kept), -1, dtype=np.int64)
+    if not ranked.any():
+        return places
     # All kept demonstrations of all rows in one array; the start of each row's part splits it for reduceat.
-    count = np.minimum(labels.lengths, kept)[shown]
+    count, length = count[ranked], shown[ranked]
     starts = np.concatenate([[0], np.cumsum(count)[:-1]])
     from_end = np.repeat(count, count) - (np.arange(count.sum()) - np.repeat(starts, count))
-    score = similarities.values[np.repeat(similarities.ends[shown], count) - from_end]
+    score = similarities.values[np.repeat(similarities.ends[ranked], count) - from_end]
     best = np.repeat(np.maximum.reduceat(score, starts), count)
     # Among equally similar ones the last, which is closest to the input.
-    position = np.repeat(labels.ends[shown], count) - from_end
-    positions[shown] = np.maximum.reduceat(np.where(score == best, position, -1), starts)
-    return _take_labels(labels, positions)
+    place = np.repeat(length, count) - from_end
+    places[ranked] = np.maximum.reduceat(np.where(score == best, place, -1), starts)
+    return places
 
 
 def _take_labels(labels: RaggedArray, positions: Ints) -> Ints:

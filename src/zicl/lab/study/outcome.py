@@ -19,6 +19,11 @@ Measure = Callable[[SeedRun], NDArray[np.bool_]]
 AVERAGE = "average"
 
 
+def copied_nearest(run: SeedRun) -> NDArray[np.bool_]:
+    """Return which predictions are the label shown with the nearest demonstration."""
+    return np.asarray((run.predicted == run.nearest) & (run.nearest >= 0))
+
+
 def copy_rate(run: SeedRun) -> NDArray[np.bool_]:
     """Return which predictions are the label shown with the input itself."""
     assert run.identical is not None
@@ -36,10 +41,23 @@ class SectionOutcome:
     section: ReportSection
     results: ResultSet
     bootstrap: Bootstrap
+    # The examples of each task that are compared; all, if there is no entry.
+    examples: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def row(self, method: str) -> dict[str, ReportCell]:
         """Return the cells of a method by task."""
-        return self.results.row(self.section, method)
+        cells = self.results.row(self.section, method)
+        if not self.examples:
+            return cells
+        return {
+            task: replace(cell, runs=tuple(run.among(self.examples[task]) for run in cell.runs))
+            for task, cell in cells.items()
+            if len(self.examples.get(task, ()))
+        }
+
+    def among(self, examples: Mapping[str, NDArray[np.int64]]) -> SectionOutcome:
+        """Return the outcome of some examples alone, by task; tasks without any are left out."""
+        return replace(self, examples=examples)
 
     def has(self, *methods: str) -> bool:
         """Return whether all these methods have rows."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _TABLE = {
     "copying": "zicl.lab.study.copying:STUDY",
     "labels": "zicl.lab.study.labels:STUDY",
+    "closeness": "zicl.lab.study.closeness:STUDY",
     "retrieval": "zicl.lab.study.retrieval:STUDY",
     "heads": "zicl.lab.study.heads:STUDY",
     "coverage": "zicl.lab.study.coverage:STUDY",
