@@ -11,7 +11,8 @@ from pathlib import Path
 
 PAGE = Path(__file__).parent / "STUDIES.md"
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-STORED = BENCHMARKS / "results" / "studies"
+# Where studies are stored, and the settings they were run with: on the small corpus, and on the large one of the claims.
+FOLDERS = {"studies": "studies.toml", "claims": "claims-studies.toml"}
 _PLACE = re.compile(r"(<!-- (?P<name>[a-z-]+): begin -->\n).*?(<!-- (?P=name): end -->)", re.DOTALL)
 
 
@@ -21,11 +22,11 @@ def page(text: str) -> str:
 
 
 def _results(name: str) -> str:
-    path = STORED / name / "study.json"
-    if not path.is_file():
+    where = next((each for each in FOLDERS if (BENCHMARKS / "results" / each / name / "study.json").is_file()), None)
+    if where is None:
         return "Not run yet.\n"
-    summary = json.loads(path.read_text(encoding="utf-8"))
-    folder = f"../benchmarks/results/studies/{name}"
+    folder = f"../benchmarks/results/{where}/{name}"
+    summary = json.loads((PAGE.parent / folder / "study.json").read_text(encoding="utf-8"))
     figures = [f"![{figure['title']}. {figure['alt']}]({folder}/{figure['file']})\n" for figure in summary["figures"]]
     findings = "".join(f"- {line}\n" for line in summary["findings"])
     return "\n".join([f"**Found here**, with 95 % intervals:\n\n{findings}", *figures])
@@ -37,11 +38,12 @@ def summarize_all() -> None:
     from zicl.lab.study.run import summarize
     from zicl.lab.study.settings import read_settings
 
-    settings = read_settings(BENCHMARKS / "studies.toml", {})
-    for name in NAMES:
-        if (STORED / name).is_dir():
-            study = STUDIES.get(name)
-            summarize(study, settings.options(study), STORED / name)
+    for where, file in FOLDERS.items():
+        settings = read_settings(BENCHMARKS / file, {})
+        for name in NAMES:
+            if (folder := BENCHMARKS / "results" / where / name).is_dir():
+                study = STUDIES.get(name)
+                summarize(study, settings.options(study), folder)
 
 
 if __name__ == "__main__":

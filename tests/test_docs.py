@@ -164,7 +164,9 @@ def test_no_example_needs_ray():
     assert not [name for name in WITH_RAY if ">>>" in MODULES[name]]
 
 
-@pytest.mark.parametrize("name", ["make_results", "make_beyond", "make_labels", "make_options", "make_studies"])
+@pytest.mark.parametrize(
+    "name", ["make_results", "make_beyond", "make_claims", "make_labels", "make_options", "make_studies"]
+)
 def test_pages_with_results_are_those_of_the_stored_rows(name, monkeypatch):
     """``python docs/make_….py`` writes them anew."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))

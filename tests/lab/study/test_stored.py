@@ -13,7 +13,9 @@ from zicl.lab.study.registry import NAMES, STUDIES
 from zicl.lab.study.settings import read_settings
 
 ROOT = Path(__file__).parents[3] / "benchmarks"
-STORED = ROOT / "results" / "studies"
+# Stored studies and their settings: on the small corpus, and on the large one of the claims.
+FOLDERS = {"studies": "studies.toml", "claims": "claims-studies.toml"}
+STORED = [(folder, name) for folder in FOLDERS for name in NAMES if (ROOT / "results" / folder / name).is_dir()]
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +24,16 @@ def keep_stored_map(monkeypatch):
     monkeypatch.setattr("zicl.lab.study.heads.draw_head_map", lambda *_, **__: [])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_findings_and_figures_are_those_of_the_rows(name):
+def test_all_studies_of_the_small_corpus_are_stored():
+    assert {name for folder, name in STORED if folder == "studies"} == set(NAMES) - {"closeness"}
+
+
+@pytest.mark.parametrize(("where", "name"), STORED)
+def test_findings_and_figures_are_those_of_the_rows(where, name):
     """``python docs/make_studies.py`` writes them."""
-    folder, study = STORED / name, STUDIES.get(name)
+    folder, study = ROOT / "results" / where / name, STUDIES.get(name)
     parts = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
-    options = read_settings(ROOT / "studies.toml", {}).options(study)
+    options = read_settings(ROOT / FOLDERS[where], {}).options(study)
     summary = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     outcome = StudyOutcome(collect(parts), folder)
     assert study.all_findings(options, outcome) == summary["findings"]

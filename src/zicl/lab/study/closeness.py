@@ -70,7 +70,7 @@ def _bins(options: ClosenessOptions, section: SectionOutcome) -> Iterator[tuple[
             yield f"{name} ({count})", section.among({t: each for t, each in chosen.items() if len(each)})
 
 
-def _thirds(section: SectionOutcome) -> tuple[SectionOutcome, SectionOutcome]:
+def thirds(section: SectionOutcome) -> tuple[SectionOutcome, SectionOutcome]:
     """Return the third of each task's examples whose nearest sentence is farthest, and the one where it is nearest."""
     far, near = dict[str, NDArray[np.int64]](), dict[str, NDArray[np.int64]]()
     for task, (examples, similarity) in _similarities(section, _NAIVE).items():
@@ -131,7 +131,7 @@ def _findings(_: ClosenessOptions, section: SectionOutcome) -> Iterator[str]:
         f"{points(by_words['nearest'])} for nearest and {points(by_words['physical'])} for physical neighbour; both "
         f"changes together are {points(both)} ({section.size(names)})."
     )
-    far, near = _thirds(section)
+    far, near = thirds(section)
     copied = {name: [part.compare({name: 1}, measure=copied_nearest) for part in (far, near)] for name in names}
     similar = [np.concatenate([each for _, each in _similarities(part, _NAIVE).values()]) for part in (far, near)]
     yield (
