@@ -11,7 +11,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).parent / "STUDIES.md"
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-# Where studies are stored, and the settings they were run with: on the small corpus, and on the large one of the claims.
+# Where studies are stored, and their settings: on the small corpus, and on the large one of the claims.
 FOLDERS = {"studies": "studies.toml", "claims": "claims-studies.toml"}
 _PLACE = re.compile(r"(<!-- (?P<name>[a-z-]+): begin -->\n).*?(<!-- (?P=name): end -->)", re.DOTALL)
 
