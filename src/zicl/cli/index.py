@@ -38,7 +38,8 @@ def build(
 ) -> None:
     """Embed a corpus and index its vectors; an existing index is replaced when the new one is complete.
 
-    auto: flat (exact) up to 1 million vectors, ivf-sq8 up to 4 million, ivf-pq beyond, whatever the machine.
+    auto: flat (exact) up to 1 million vectors, ivf-sq8 up to 4 million, ivf-pq beyond, whatever the machine. How much
+    an index of more than half a million finds depends on its sentences: measure it with zicl index tune.
     """
     from zicl.corpus.store import Corpus
     from zicl.retrieve import kinds as vectors

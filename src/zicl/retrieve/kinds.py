@@ -58,7 +58,7 @@ def check_kind(kind: str) -> Kind:
 def auto_kind(kind: Kind, count: int) -> str:
     """Return the kind itself, or the one that ``auto`` picks for ``count`` vectors.
 
-    The recall of ``ivf-pq`` with re-ranking is not measured at the sizes that it is picked for: tune such an index.
+    Recall is measured on half a million real sentences (docs/SCALE.md), not at the sizes that ``ivf-pq`` is picked for.
 
     >>> auto_kind("auto", 10_000), auto_kind("auto", 2_000_000), auto_kind("auto", 27_000_000), auto_kind("ivf-pq", 10)
     ('flat', 'ivf-sq8', 'ivf-pq', 'ivf-pq')
