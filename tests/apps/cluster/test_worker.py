@@ -20,10 +20,16 @@ def test_all_paths_of_an_experiment_become_absolute(tmp_path, monkeypatch):
     (tmp_path / "weights").mkdir()
     corpus = {"path": "raw.zicl", "domains": {"a": "a.txt", "b": "hf:org/set"}}
     experiment = Experiment(
-        tasks=["SST2", "CR"], lm="weights", corpus=corpus, data={"SST2": "x/test.jsonl", "CR": "hub"}
+        tasks=["SST2", "CR"],
+        lm="weights",
+        corpus=corpus,
+        data={"SST2": "x/test.jsonl", "CR": "hub"},
+        demonstrations="published",
+        encoder="weights",
     )
     moved = absolute_paths(experiment)
-    assert moved.lm == str(tmp_path / "weights")
+    assert moved.lm == moved.encoder == str(tmp_path / "weights")
+    assert moved.demonstrations == str(tmp_path / "published")
     assert moved.data == {"SST2": str(tmp_path / "x/test.jsonl"), "CR": "hub"}
     assert moved.corpus.path == str(tmp_path / "raw.zicl")
     paths = {name: domain.paths for name, domain in moved.corpus.domains.items()}

@@ -98,8 +98,11 @@ def absolute_paths(experiment: Experiment) -> Experiment:
         for name in ("data", "train")
     }
     changes["lm"] = model_path(experiment.lm)
-    if experiment.task_file is not None:
-        changes["task_file"] = _absolute(experiment.task_file)
+    for name in ("task_file", "demonstrations"):
+        if (path := getattr(experiment, name)) is not None:
+            changes[name] = _absolute(path)
+    if experiment.encoder is not None:
+        changes["encoder"] = model_path(experiment.encoder)
     if (corpus := experiment.corpus) is not None:
         location = {"path": _absolute(corpus.path), "encoder": model_path(corpus.encoder)}
         changes["corpus"] = corpus.located(_absolute).model_copy(update=location)

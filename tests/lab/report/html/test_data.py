@@ -105,6 +105,20 @@ def test_a_random_sentence_was_found_through_the_one_of_its_domain_with_its_simi
     assert not shows_neighbours({"retrieval": {"method": "nearest"}})
 
 
+def test_neighbours_across_documents_and_planted_ones(tmp_path):
+    paths = {"only": [tmp_path / "only.jsonl"]}
+    paths["only"][0].write_text("".join(json.dumps({"text": f"Text {n}."}) + "\n" for n in range(5)))
+    index = make_index(tmp_path / "one.zicl", domains=paths)
+    demos = [StoredDemonstration("2", "great", "great", 0.5, True)]
+    config = {"retrieval": {"method": "physical", "neighbours": "domain"}}
+    nearest = NearestSentences(index)
+    # Sentence 2 is shown because 3, of another document, is near.
+    assert nearest.of(None, demos, config) == [(3,)]
+    assert nearest.of(None, demos, {"retrieval": {"method": "physical"}}) == [()]
+    # A planted sentence may have led to it, and is not in the corpus.
+    assert nearest.of(None, demos, {**config, "planted": True}) == [()]
+
+
 def test_without_the_encoder_both_neighbours_are_shown(evaluated, shown, monkeypatch):
     def gone(self, text):
         raise OfflineError("no encoder here", hint="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -173,7 +173,8 @@ def shows_neighbours(config: Mapping[str, Any]) -> bool:
 
 
 def _retriever(config: Mapping[str, Any]) -> Any:
-    return (config.get("retrieval") or {}).get("method")
+    # Planted sentences are not in the corpus, and any of them may be the nearest.
+    return None if config.get("planted") else (config.get("retrieval") or {}).get("method")
 
 
 class NearestSentences:
@@ -199,7 +200,9 @@ class NearestSentences:
             return self._in_same_domain(rows, demos, self._search(text, demos))
         if retriever != "physical":
             return [()] * len(demos)
-        beside = [self._beside(row) for row in rows]
+        retrieval = config.get("retrieval") or {}
+        find = self.index.previous if retrieval.get("neighbours") == "domain" else self.index.neighbour
+        beside = [self._beside(row, find) for row in rows]
         if text is None or not any(len(candidates) > 1 for candidates in beside):
             return beside
         similarities = self._search(text, demos)
@@ -218,10 +221,10 @@ class NearestSentences:
             nearest.append(match if len(match) == 1 else ())
         return nearest
 
-    def _beside(self, row: int) -> tuple[int, ...]:
+    def _beside(self, row: int, find: Callable[[int], int | None]) -> tuple[int, ...]:
         """Return the sentences whose physical neighbour this one is."""
         around = [other for other in (row - 1, row + 1) if 0 <= other < len(self.index.corpus)] if row >= 0 else []
-        return tuple(other for other in around if self.index.neighbour(other) == row)
+        return tuple(other for other in around if find(other) == row)
 
     def _search(self, text: Text, demos: Sequence[StoredDemonstration]) -> dict[int, float]:
         """Return the similarities of all sentences at least as near as the farthest of the demonstrations."""
