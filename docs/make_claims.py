@@ -125,6 +125,8 @@ def find(claim: Mapping[str, Any], suffix: str) -> Found | None:
         from zicl.lab.study.closeness import thirds
 
         far, near = (part.compare(terms, tasks=tasks, measure=measure) for part in thirds(section))
+        if far is None or near is None:
+            return None
         # Other texts in each: two independent intervals.
         width = [
             math.hypot(one.estimate - one.low, other.high - other.estimate) for one, other in ((near, far), (far, near))

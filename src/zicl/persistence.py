@@ -36,7 +36,7 @@ from zicl.retrieve.index import Index, Searchable
 from zicl.score.ensemble import Fitted
 from zicl.score.pile import Linear, PileModel
 
-FORMAT = 4
+FORMAT = 5
 LABELS, CLASSIFIER, PILE = "labels.toml", "classifier.json", "pile.safetensors"
 
 

@@ -26,7 +26,7 @@ def test_a_domain_has_its_own_limit_and_text_column(tmp_path):
     assert corpus.manifest["options"]["domain_paragraphs"] == {"tweets": 5}
 
 
-@pytest.mark.parametrize("entry", ["many", "tweets=", "tweets=0", "-3"])
+@pytest.mark.parametrize("entry", ["many", "tweets=", "tweets=0", "-3", "=5"])
 def test_a_wrong_limit_is_an_error(entry):
     """Neither a word nor a number below one is a limit."""
     with pytest.raises(UsageError, match="expected N or NAME=N"):

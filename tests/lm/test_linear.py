@@ -40,6 +40,16 @@ def test_a_packed_layer_computes_what_the_layer_does(rows, wide, high, bias, see
         assert torch.allclose(packed(states[None]), packed(states)[None], atol=0)
 
 
+def test_models_that_read_the_weights_of_their_layers_are_left_alone():
+    import transformers
+
+    config = transformers.MambaConfig(hidden_size=16, num_hidden_layers=1, vocab_size=40, state_size=4)
+    body = transformers.AutoModelForCausalLM.from_config(config).eval()
+    assert pack_linear_layers(body) == 0
+    with torch.inference_mode():
+        assert torch.isfinite(body(input_ids=torch.tensor([[1, 2, 3]])).logits).all()
+
+
 def test_only_float32_on_a_cpu_is_packed():
     assert not supports_onednn(torch.ones(2, 2, dtype=torch.bfloat16))
     assert not supports_onednn(torch.ones(2, 2, device="meta"))

@@ -192,3 +192,13 @@ def test_a_limit_for_the_prompt_cuts_every_label_from_the_left(inference, limit,
 def test_a_limit_that_cuts_what_is_scored_is_an_error():
     with pytest.raises(PromptError, match="leaves no room"):
         builder("channel", limits=TokenLimits(prompt=5)).build(TEST_INPUT, EXAMPLE, WORDS)
+
+
+def test_a_cut_prompt_keeps_its_beginning_of_sequence_token():
+    words = ("great", "terribly boring")
+    whole, cut = (
+        builder("direct", bos=True, limits=TokenLimits(prompt=limit)).build(TEST_INPUT, EXAMPLE, words)
+        for limit in (None, 60)
+    )
+    for number in range(2):
+        assert cut.tokens(number) == (TINY.bos, *whole.tokens(number)[-59:])

@@ -49,8 +49,8 @@ def parse_limits(entries: Sequence[str] | None) -> tuple[int | None, dict[str, i
     """
     limit, limits = None, dict[str, int]()
     for entry in entries or []:
-        name, _, number = entry.rpartition("=")
-        if not number.strip().isdecimal() or int(number) < 1:
+        name, equals, number = entry.rpartition("=")
+        if not number.strip().isdecimal() or int(number) < 1 or (equals and not name):
             raise UsageError(f"--max-paragraphs {entry!r}: expected N or NAME=N, with N at least 1")
         if name:
             limits[name] = int(number)
@@ -237,6 +237,11 @@ def build(
         wanted = check_kind(kind)
     sources = find_sources(paths or [], by_domain(domain or []), kind=kind_of_file)
     limit, limits = parse_limits(max_paragraphs)
+    if unknown := sorted(set(limits) - {source.domain for source in sources}):
+        raise UsageError(
+            f"--max-paragraphs {unknown[0]}={limits[unknown[0]]}: there is no such domain",
+            hint=f"there are: {', '.join(dict.fromkeys(source.domain for source in sources))}",
+        )
     options = BuildOptions(limit or _MOST_PARAGRAPHS, seed, splitter, text_column, lines, encoding, limits)
     corpus = None if wanted is None else _unfinished(output, sources, options)
     choice = parse_cluster(on)

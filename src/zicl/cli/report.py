@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zicl.lab.report.html.page import BrowserOptions
     from zicl.lab.report.html.sources import PageFolders, SourceTexts
 
-_SOURCES = ("experiment", "corpus", "data", "train", "data_dir", "task_file")
+_SOURCES = ("experiment", "corpus", "demonstrations", "data", "train", "data_dir", "task_file")
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,9 @@ class PageOptions:
     ] = None
     corpus: Annotated[
         str | None, typer.Option("--corpus", "-c", help="HTML: the corpus, for the demonstrations' texts.")
+    ] = None
+    demonstrations: Annotated[
+        str | None, typer.Option("--demonstrations", help="HTML: the folder of published files, for their examples.")
     ] = None
     data: Annotated[list[str] | None, typer.Option("--data", help="HTML: TASK=FILE of test examples.")] = None
     train: Annotated[list[str] | None, typer.Option("--train", help="HTML: TASK=FILE of training examples.")] = None
@@ -79,6 +82,9 @@ class PageOptions:
             # Only the place of its texts is needed: no method may require more.
             methods="majority",
             corpus=self.corpus,
+            demonstrations=self.demonstrations,
+            # Published files are of a number of demonstrations.
+            k=manifests[0]["experiment"]["k"] if self.demonstrations and manifests else None,
             data=self.data,
             train=self.train,
             data_dir=self.data_dir,

@@ -11,6 +11,13 @@ from typing import Any
 
 import torch
 
+# Architectures whose linear layers are only called. Others read their weights (Mamba), or change them (RWKV).
+FAMILIES = frozenset(
+    {
+        "codegen", "cohere", "gemma", "gemma2", "gemma3_text", "gpt_neo", "gpt_neox", "gptj", "granite", "llama",
+        "mistral", "olmo", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "smollm3", "stablelm", "starcoder2",
+    }
+)  # fmt: skip
 # The number of rows that the weights are laid out for; any other number works as well.
 _ROWS = 512
 # Without types.
@@ -62,6 +69,8 @@ def pack_linear_layers(model: Any) -> int:
 
     The vocabulary projection stays: its weights are often those of the embeddings, and would be held twice.
     """
+    if model.config.get_text_config().model_type not in FAMILIES:
+        return 0
     head, count = model.get_output_embeddings(), 0
     for module in list(model.modules()):
         for name, layer in list(module.named_children()):

@@ -165,7 +165,8 @@ class PromptBuilder:
     def _cut_left(self, prompt: Prompt) -> Prompt:
         """Cut every label's prompt to the limit from the left, token by token, whatever the tokens belong to.
 
-        Labels of different lengths lose different numbers of tokens, and then share no prefix.
+        A beginning-of-sequence token stays where it is. Labels of different lengths lose different numbers of tokens,
+        and then share no prefix.
         """
         limit = self.limits.prompt
         if limit is None:
@@ -174,21 +175,21 @@ class PromptBuilder:
         if max(lengths) <= limit:
             return prompt
         excess = [max(0, length - limit) for length in lengths]
-        scored = max(len(branch.scored) for branch in prompt.branches)
+        scored = max(len(branch.scored) for branch in prompt.branches) + len(self._start())
         if any(cut > length - scored for cut, length in zip(excess, lengths, strict=True)):
             raise PromptError(
                 f"the limit of {limit} tokens for a prompt leaves no room for the {scored} that are scored",
                 hint="raise prompt.tokens_prompt, or lower prompt.tokens_input",
             )
         # A demonstration counts as shown while any label sees a part of it.
-        kept = [number for number, end in enumerate(prompt.ends) if end > min(excess)]
+        kept = [number for number, end in enumerate(prompt.ends) if end - len(self._start()) > min(excess)]
         cut = replace(
             prompt,
             kept=len(kept),
             dropped=prompt.dropped + prompt.kept - len(kept),
             shown=tuple(prompt.shown[number] for number in kept),
         )
-        if len(set(excess)) == 1 and excess[0] <= len(prompt.prefix):
+        if len(set(excess)) == 1 and excess[0] <= len(prompt.prefix) - len(self._start()):
             ends = tuple(prompt.ends[number] - excess[0] for number in kept)
             return replace(cut, prefix=self._without_first(prompt.prefix, excess[0]), ends=ends)
         given = (prompt.prefix + prompt.stem + branch.given for branch in prompt.branches)
@@ -199,9 +200,12 @@ class PromptBuilder:
         return replace(cut, prefix=EMPTY, stem=EMPTY, branches=branches, ends=())
 
     def _without_first(self, segment: Segment, count: int) -> Segment:
-        """Return a segment without its first tokens; half a character may be left at its beginning."""
-        tokens = segment.tokens[count:]
-        return Segment(self.tokenizer.decode(tokens), tokens) if count else segment
+        """Return a segment without its first tokens after the start; half a character may be left there."""
+        if not count:
+            return segment
+        start = self._start()
+        rest = segment.tokens[len(start) + count :]
+        return start + Segment(self.tokenizer.decode(rest), rest)
 
     def _start(self) -> Segment:
         if not self.bos:

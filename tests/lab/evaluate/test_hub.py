@@ -78,6 +78,18 @@ def test_rows_of_a_shuffled_split_with_joined_columns(folder):
         read_examples(task(folder, text="{subject}: {message}"), "hub")
 
 
+def test_a_row_without_any_of_the_joined_columns_has_no_text(folder, caplog):
+    """A missing value is no word, and what stands between columns is no text."""
+    with caplog.at_level(logging.WARNING, "zicl"):
+        found = read_examples(task(folder, text="{message} [SEP] {message}"), "hub")
+    assert len(found) == COUNT - 4
+    assert "4 rows without text" in caplog.text
+    joined = read_examples(task(folder, text="{title} [SEP] {message}"), "hub")
+    assert joined[3].text.strip() == "Title 3 [SEP]"
+    with pytest.raises(TextError, match="cannot be joined"):
+        read_examples(task(folder, text="{title.x}"), "hub")
+
+
 def test_what_the_library_says_is_in_the_error(folder):
     with pytest.raises(DownloadError, match="could not be read: Unknown split"):
         read_examples(task(folder, test="validation"), "hub")

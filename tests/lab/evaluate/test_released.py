@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from tests.lab.evaluate.test_run import rows_of
+from zicl.cli.report import report
 from zicl.exceptions import ConfigError, TextError
 from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.examples import Example
@@ -108,6 +111,24 @@ def test_another_file_is_another_configuration(released, lm, tmp_path):
         evaluate(context_of(released, lm, **one), tmp_path / "r")
 
 
+def test_a_seed_of_taught_examples_is_added_and_a_missing_one_is_named(released, lm, tmp_path):
+    one = {"methods": ["icl-gold"], "tasks": ["MR"], "inferences": ["direct"], "seeds": [100]}
+    evaluate(context_of(released, lm, **one), tmp_path / "r")
+    assert evaluate(context_of(released, lm, **{**one, "seeds": [100, 13]}), tmp_path / "r").computed == len(TEXTS)
+    with pytest.raises(ConfigError, match="has training examples of MR, but none of seed 7"):
+        context_of(released, lm, **{**one, "seeds": [100, 7]})
+
+
+def test_an_input_that_was_taught_is_shown_as_in_the_file(released, lm):
+    """The authors show all k examples, the input itself if it is one of them."""
+    path = released / "data" / "k-shot" / "mr" / f"{K}-100" / "train.csv"
+    path.write_text("".join(f'{n % 2},"{text}"\n' for n, text in enumerate(TEXTS[:K])))
+    context = context_of(released, lm, methods=["icl-gold"], tasks=["MR"], seeds=[100])
+    (cell,) = [each for each in cells(context.experiment) if each.inference == "direct"]
+    shown = Runner(context).ensemble(cell).pipelines[0].prepare(TEXTS[1]).demos
+    assert [demo.sentence.text for demo in shown] == TEXTS[:K]
+
+
 def test_what_does_not_fit_is_an_error_before_a_model_is_loaded(released, tmp_path):
     task, naive = get_task("MR"), context_of(released, None).methods["naive"]
     data = ReleasedData(released, K)
@@ -123,12 +144,36 @@ def test_what_does_not_fit_is_an_error_before_a_model_is_loaded(released, tmp_pa
         data.demonstrations(task, naive, 100, examples, None)
     with pytest.raises(ConfigError, match="corpus_share, which does not go with demonstrations"):
         data.check("small", naive.model_copy(update={"corpus_share": 0.5}))
+    with pytest.raises(ConfigError, match=r"retrieval\.k = 2, which does not go"):
+        data.check("few", naive.model_copy(update={"retrieval": naive.retrieval.model_copy(update={"k": 2})}))
+    with pytest.raises(ConfigError, match="nearest-icl-gold draws nothing"):
+        context_of(released, None, methods=["nearest-icl-gold"])
     with pytest.raises(ConfigError, match="there is no folder"):
         context_of(tmp_path / "nowhere", None)
     broken = released / "data" / "k-shot" / "mr" / f"{K}-100" / "test.csv"
     broken.write_text("7,A text.\n")
     with pytest.raises(TextError, match="row 1: expected a text and a label from 0 to 1"):
         data.test(task, None)
+    broken.write_text('0,"Never closed\n')
+    with pytest.raises(TextError, match="unexpected end of data"):
+        data.test(task, None)
+    # Lines without anything are none; other ends of lines than the newline are part of a text.
+    broken.write_text("0,One.\n\n1,Two.\n")
+    assert [example.text for example in data.test(task, None)] == ["One.", "Two."]
+    tabs = released / "data" / "k-shot" / "SST-2" / f"{K}-100" / "test.tsv"
+    tabs.write_text("sentence\tlabel\nOne\u2028line.\t1\n\n")
+    assert [example.text for example in data.test(get_task("SST2"), None)] == ["One\u2028line."]
+
+
+def test_a_page_with_the_published_texts(released, lm, tmp_path):
+    evaluate(context_of(released, lm, methods=["z-icl"], seeds=[100]), tmp_path / "r")
+    app = typer.Typer()
+    app.command()(report)
+    options = ["--html", tmp_path / "p.html", "--demonstrations", released]
+    result = CliRunner().invoke(app, [str(each) for each in (tmp_path / "r", *options)])
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "p.html").read_text()
+    assert all(text in page for text in TEXTS)
 
 
 def test_examples_as_the_authors_scripts_write_them_come_first(released):

@@ -98,6 +98,16 @@ def test_closeness(tmp_path):
     assert shown == [("under 0.4 (40)", 100), ("0.4 to 0.95 (55)", 18)]
 
 
+def test_closeness_without_some_rows(tmp_path):
+    """Of a shard there may be rows of one part alone: what is not known is said so."""
+    outcome = make_outcome({"z-icl": 60}, tmp_path)
+    found = STUDIES.get("closeness").all_findings(STUDIES.get("closeness").options(), outcome)
+    assert all("not known yet" in line for line in found)
+    assert not any(
+        figure.panels for figure in STUDIES.get("closeness").figures(STUDIES.get("closeness").options(), outcome)[:1]
+    )
+
+
 def test_retrieval(tmp_path):
     more = {"no-demos": 40, "domain-random-synonyms": 61, "diverse-synonyms-share": 66}
     assert numbers("retrieval", {**GRID, **more}, tmp_path) == [[5, 1, 4], [2, 7]]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl._util.cache import BoundedCache
 from zicl._util.files import read_json
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.registry import did_you_mean
@@ -55,6 +56,8 @@ class ExperimentContext:
         self.tasks: dict[str, Task] = {name: get_task(name, defined) for name in experiment.tasks}
         self.methods = {name: experiment.method(name) for name in experiment.methods}
         self.released = self._released()
+        self._in_order: dict[str, list[Example]] = {}
+        self._taught: dict[tuple[str, int], list[Example]] = {}
         self.hashes: dict[str, str] = {}
         self.counts: dict[str, Counter[str]] = {}
         self.examples = {name: self._test(name) for name in experiment.tasks}
@@ -64,7 +67,9 @@ class ExperimentContext:
         self._training_indexes: dict[tuple[str, int | None], TrainingIndex] = {}
         self._parts: dict[tuple[float, tuple[str, ...], int], Index] = {}
         self._planted: dict[tuple[str, float, tuple[str, ...], int], Searchable] = {}
-        self._given: dict[tuple[str, str, int], tuple[GivenSentences, GivenRetriever]] = {}
+        # A file of two thousand lists has megabytes, and a cell reads one.
+        self._given: BoundedCache[tuple[str, str, int], tuple[GivenSentences, GivenRetriever]] = BoundedCache(4)
+        self._identities: dict[tuple[str, str, str, int], str | None] = {}
 
     def check(self) -> None:
         """Check that tasks and model have what the methods need, before the first row."""
@@ -99,21 +104,20 @@ class ExperimentContext:
             raise ConfigError(f"--demonstrations: there is no folder {folder}", hint="see docs/EVALUATION.md")
         released = ReleasedData(Path(folder), self.experiment.k)
         for name, method in self.methods.items():
-            if method.needs_corpus:
-                released.check(name, method)
+            released.check(name, method)
         return released
 
     def _test(self, name: str) -> list[Example]:
         """Return the first examples in the task's stratified order, so that a larger number includes a smaller one."""
-        task = self.tasks[name]
-        examples = self._all_test(name)
+        task, source = self.tasks[name], self.experiment.data.get(name)
+        if self.released is None:
+            examples = read_test(task, source)
+        else:
+            # Published sentences belong to the examples by their order.
+            examples = self._in_order[name] = self.released.test(task, source)
         self.hashes[name] = data_hash(examples)
         self.counts[name] = Counter(example.label for example in examples)
         return subsample(examples, min(self.experiment.examples, len(examples)), task.sample_seed)
-
-    def _all_test(self, name: str) -> list[Example]:
-        task, source = self.tasks[name], self.experiment.data.get(name)
-        return read_test(task, source) if self.released is None else self.released.test(task, source)
 
     def _train(self, name: str) -> list[Example]:
         """Return a task's training examples, and check that there are enough to show."""
@@ -126,12 +130,23 @@ class ExperimentContext:
         return examples
 
     def _released_train(self, name: str) -> list[Example]:
-        """Return the authors' training examples of all seeds, each named by its seed; none if one seed is missing."""
+        """Return the published training examples of all seeds, each named by its seed; none if no seed has any."""
         if self.released is None:
             return []
         seeds = dict.fromkeys(seed for each in self.experiment.inferences for seed in self.experiment.seeds_of(each))
-        found = [self.released.train(self.tasks[name], seed) for seed in seeds]
-        return [example for examples in found if examples for example in examples] if all(found) else []
+        found = {seed: self.released.train(self.tasks[name], seed) for seed in seeds}
+        if any(found.values()) and not all(found.values()):
+            missing = ", ".join(str(seed) for seed, examples in found.items() if not examples)
+            raise ConfigError(
+                f"{self.experiment.demonstrations} has training examples of {name}, but none of seed {missing}",
+                hint=f"expected a file train in k-shot/…/{self.experiment.k}-SEED; or name other --seeds",
+            )
+        self._taught |= {(name, seed): examples for seed, examples in found.items() if examples}
+        return [example for examples in found.values() if examples for example in examples]
+
+    def taught(self, task: str, method: ExperimentMethod, seed: int) -> list[Example] | None:
+        """Return the published training examples that a method shows with a seed, if there are any."""
+        return self._taught.get((task, seed)) if method.labelled else None
 
     def needs(self, trait: str) -> bool:
         """Return whether any method has a trait, such as ``needs_lm``."""
@@ -158,11 +173,13 @@ class ExperimentContext:
     @cached_property
     def index(self) -> Index | None:
         """The index of the raw corpus; built first if there is a recipe and no folder."""
+        recipe, name = self.experiment.corpus, self.experiment.encoder
+        if self.released is not None:
+            return None
         if self._index is not None:
             return self._index
-        recipe, name = self.experiment.corpus, self.experiment.encoder
         # Even if no method retrieves from it: all methods of an experiment use its encoder.
-        if recipe is None or self.released is not None:
+        if recipe is None:
             return None
         if recipe.domains:
             chosen = recipe if name is None else recipe.model_copy(update={"encoder": name})
@@ -181,13 +198,20 @@ class ExperimentContext:
         """Return the published sentences of a task, if the experiment takes its demonstrations from files."""
         if self.released is None or not method.needs_corpus:
             return None
-        key = task, method.retrieval.method, seed
-        if key not in self._given:
-            examples = self._all_test(task)
-            self._given[key] = self.released.demonstrations(
-                self.tasks[task], method, seed, examples, lambda: self.encoder
-            )
-        return self._given[key]
+        released, examples = self.released, self._in_order[task]
+
+        def read() -> tuple[GivenSentences, GivenRetriever]:
+            return released.demonstrations(self.tasks[task], method, seed, examples, lambda: self.encoder)
+
+        return self._given.get_or_compute((task, method.retrieval.method, seed), read)
+
+    def source_identity(self, task: str, method: ExperimentMethod, seed: int) -> str | None:
+        """Return a hash of the published files that a method reads with a seed, if it reads any."""
+        key = task, method.retrieval.method, method.demos, seed
+        if key not in self._identities:
+            given, taught = self.given(task, method, seed), self.taught(task, method, seed)
+            self._identities[key] = given[0].identity if given else data_hash(taught) if taught else None
+        return self._identities[key]
 
     def corpus(self, task: str, method: ExperimentMethod, seed: int) -> Searchable | None:
         """Return the raw corpus as a method reads it for a task with a seed: a part of it, or with planted texts."""
@@ -263,11 +287,11 @@ class ExperimentContext:
 
     def training_index(self, task: str, seed: int) -> TrainingIndex:
         """Return a task's training examples as an index; the authors published other ones for every seed."""
-        own = self.training[task]
-        by_seed = [example for example in own if example.id.startswith(f"{seed}.")] if self.released else []
-        key = task, seed if by_seed else None
+        taught = self._taught.get((task, seed))
+        key = task, seed if taught else None
         if key not in self._training_indexes:
-            self._training_indexes[key] = TrainingIndex(task, by_seed or own, lambda: self.encoder, self.embed)
+            examples = taught or self.training[task]
+            self._training_indexes[key] = TrainingIndex(task, examples, lambda: self.encoder, self.embed)
         return self._training_indexes[key]
 
 
@@ -299,7 +323,7 @@ def _build(recipe: CorpusRecipe, report: ProgressReport, *, offline: bool) -> No
 def _check_built(recipe: CorpusRecipe, corpus: Corpus, index: Path) -> None:
     """Check that an existing corpus was built with the recipe, which would otherwise be ignored."""
     built = {"domain_paragraphs": {}, **corpus.manifest["options"], "domains": sorted(corpus.domains)}
-    names = ("max_paragraphs", "domain_paragraphs", "seed", "splitter")
+    names = ("max_paragraphs", "domain_paragraphs", "seed", "splitter", "text_column")
     expected: dict[str, Any] = {name: getattr(recipe, name) for name in names}
     expected["domains"] = sorted(recipe.domains)
     if index.is_file():

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import Formatter
 from typing import Any, Literal
 
 import numpy as np
@@ -182,9 +183,13 @@ def _joined(hub: Hub, row: Any) -> Any:
     """Return a row with the column ``text``, if the text is joined from several."""
     if not _joins(hub):
         return row
+    columns = [name for _, name, _, _ in Formatter().parse(hub.text) if name]
+    filled = {name: "" if value is None else value for name, value in row.items()}
     try:
-        return {**row, "text": hub.text.format_map(row)}
-    except (KeyError, IndexError, ValueError) as error:
+        # Without any of its columns a row has no text, whatever stands between them.
+        text = hub.text.format_map(filled) if any(str(filled[name]).strip() for name in columns) else ""
+        return {**row, "text": text}
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise TextError(
             f"{hub.id}: the text {hub.text!r} cannot be joined: {error} is no column",
             hint=f"there are: {', '.join(map(str, row))}",

@@ -83,7 +83,8 @@ def _task(context: ExperimentContext, task: Task) -> dict[str, Any]:
         "examples": len(context.examples[task.name]),
         "hash": context.hashes[task.name],
         "sample_seed": task.sample_seed,
-        "train_hash": data_hash(training) if training else None,
+        # Published examples are of a seed, and so of a cell.
+        "train_hash": data_hash(training) if training and context.released is None else None,
         # Labels are numbers of options, which differ from example to example.
         "counted": task.labels.counted,
     }
@@ -91,7 +92,6 @@ def _task(context: ExperimentContext, task: Task) -> dict[str, Any]:
 
 def _cell(context: ExperimentContext, cell: PlanCell) -> dict[str, Any]:
     method, task = context.methods[cell.method], context.tasks[cell.task]
-    given = context.given(cell.task, method, 0 if cell.seed is None else cell.seed)
     template = task.template if cell.template == "task" else cell.template
     return {
         "method": {**method.model_dump(mode="json"), "labelled": method.labelled, "control": method.control},
@@ -108,8 +108,8 @@ def _cell(context: ExperimentContext, cell: PlanCell) -> dict[str, Any]:
         if method.retrieval.share > 1 or method.pile.method != "none" or method.planted
         else None,
         "examples": len(context.examples[cell.task]),
-        # The demonstrations, if they are from a file.
-        "given": None if given is None else given[0].identity,
+        # The file that the demonstrations are from, if there is one.
+        "given": context.source_identity(cell.task, method, cell.seed or 0),
     }
 
 

@@ -49,6 +49,7 @@ DOWNSIZED = ("Amz5", "Yelp", "Yelp5", "SST5")
 TEST_EXAMPLES, SAMPLE_SEED = 2000, 100
 # The authors' names of the ways to find sentences.
 WAYS = {"nearest": "nearest", "diverse": "dn", "physical": "pn", "random": "ri"}
+_LONGEST_CELL = 1 << 30
 # Where the downloads may have been unpacked.
 _FOLDERS = ("", "datasets", "data", "data-for-public")
 
@@ -62,13 +63,20 @@ class ReleasedData:
 
     def test(self, task: Task, source: str | None) -> list[Example]:
         """Return a task's test examples in the authors' order: from the folder, else from where the task has them."""
-        name = NAMES.get(task.name, task.name)
-        made = f"{name}-n={TEST_EXAMPLES}" if task.name in DOWNSIZED else name
-        if path := self._find(f"{made}/{made}_{self.k}_{SAMPLE_SEED}_test.jsonl"):
+        if path := self._made_test(task):
             return _read_made(path, task)
-        path = self._k_shot(name, SAMPLE_SEED, "test")
+        path = self._k_shot(NAMES.get(task.name, task.name), SAMPLE_SEED, "test")
         examples = _read_k_shot(path, task) if path else read_examples(task, source, "test")
         return downsize(examples) if task.name in DOWNSIZED and len(examples) > TEST_EXAMPLES else examples
+
+    def has_test(self, task: Task) -> bool:
+        """Return whether the folder itself has a task's test examples."""
+        return bool(self._made_test(task) or self._k_shot(NAMES.get(task.name, task.name), SAMPLE_SEED, "test"))
+
+    def _made_test(self, task: Task) -> Path | None:
+        name = NAMES.get(task.name, task.name)
+        made = f"{name}-n={TEST_EXAMPLES}" if task.name in DOWNSIZED else name
+        return self._find(f"{made}/{made}_{self.k}_{SAMPLE_SEED}_test.jsonl")
 
     def train(self, task: Task, seed: int) -> list[Example] | None:
         """Return the k training examples of a seed, or None if the folder has none."""
@@ -79,6 +87,8 @@ class ReleasedData:
             found = _read_k_shot(path, task)
         else:
             return None
+        if len(found) != self.k:
+            raise TextError(f"{path} has {len(found)} examples, and k = {self.k}", hint=f"--k {len(found)}")
         return [Example(f"{seed}.{example.id}", example.text, example.label) for example in found]
 
     def demonstrations(
@@ -103,8 +113,17 @@ class ReleasedData:
         return _given(path, self.k, examples, encoder)
 
     def check(self, name: str, method: ExperimentMethod) -> None:
-        """Check that a method that reads raw text can take its sentences from files."""
+        """Check that a method can take its demonstrations from files, of which there is one per seed."""
+        if (method.needs_corpus or method.labelled) and not method.seeded:
+            raise ConfigError(
+                f"the method {name} draws nothing and so has no seed, and published files belong to a seed",
+                hint="leave it out, or --demonstrations",
+            )
+        if not method.needs_corpus:
+            return
         differs = {
+            f"retrieval.k = {method.retrieval.k}": method.retrieval.k != self.k,
+            "labelling.shared": method.labelling.shared,
             f"retrieval.method = {method.retrieval.method!r}": method.retrieval.method not in WAYS,
             "retrieval.share": method.retrieval.share > 1,
             "corpus_share": method.corpus_share < 1,
@@ -115,7 +134,8 @@ class ReleasedData:
         if wrong := [setting for setting, is_set in differs.items() if is_set]:
             raise ConfigError(
                 f"the method {name} has {wrong[0]}, which does not go with demonstrations from files",
-                hint=f"files have the retrievals {', '.join(WAYS)}; leave out the setting, or --demonstrations",
+                hint=f"the files have the retrievals {', '.join(WAYS)}, with k = {self.k}; leave out the setting, or "
+                "--demonstrations",
             )
 
     def _k_shot(self, name: str, seed: int, split: str) -> Path | None:
@@ -147,10 +167,14 @@ def _read_k_shot(path: Path, task: Task) -> list[Example]:
     except UnicodeDecodeError as error:
         raise TextError(f"{path} is not UTF-8", hint="download it again") from error
     if path.suffix == ".csv":
-        rows = list(csv.reader(io.StringIO(content, newline="")))
+        csv.field_size_limit(_LONGEST_CELL)
+        try:
+            rows = [row for row in csv.reader(io.StringIO(content, newline=""), strict=True) if row]
+        except csv.Error as error:
+            raise TextError(f"{path}: {error}", hint="download it again") from error
     else:
         # Below a header; quotes are part of the text.
-        rows = [line.split("\t") for line in content.splitlines()[1:]]
+        rows = [line.rstrip("\r").split("\t") for line in content.split("\n")[1:] if line.strip()]
     names = task.labels.names
     for number, row in enumerate(rows, start=1):
         label, text = (row[0], row[-1]) if path.suffix == ".csv" else (row[-1], row[0])
@@ -209,15 +233,12 @@ class GivenSentences:
     """Sentences from a file as an index that is not searched: the rows of its lists, one after the other."""
 
     sentences: tuple[str, ...]
+    # A hash of the sentences and of the texts that they belong to.
+    identity: str
     k: int
     name: str
     load_encoder: Callable[[], Encoder]
     _computed: BoundedCache[Hashable, Any] = field(default_factory=lambda: BoundedCache(CACHED_QUERIES))
-
-    @property
-    def identity(self) -> str:
-        """A hash of all sentences."""
-        return f"{stable_hash(self.k, *self.sentences):032x}"
 
     @property
     def encoder(self) -> Encoder:
@@ -279,6 +300,15 @@ class GivenRetriever(Retriever):
         return [Retrieved(row) for row in range((line + 1) * k - 1, line * k - 1, -1)]
 
 
+@dataclass(frozen=True)
+class AllExamples(Retriever):
+    """Shows all examples of a file, the first one first."""
+
+    def retrieve(self, index: Searchable, query: Query, k: int) -> list[Retrieved]:
+        """Return all rows, the last one as the nearest."""
+        return [Retrieved(int(row)) for row in index.indexed()[::-1]]
+
+
 def _given(
     path: Path, k: int, examples: Sequence[Example], encoder: Callable[[], Encoder]
 ) -> tuple[GivenSentences, GivenRetriever]:
@@ -293,10 +323,12 @@ def _given(
             hint="line by line they belong to the authors' test examples: put these into the same folder (k-shot/ or "
             "datasets/), or name them with --data",
         )
+    texts = [text_key(example.text) for example in examples]
     lines: dict[str, int] = {}
-    for line, example in enumerate(examples):
-        lines.setdefault(text_key(example.text), line)
-    return GivenSentences(tuple(sentences), k, path.stem, encoder), GivenRetriever(lines, path.name)
+    for line, text in enumerate(texts):
+        lines.setdefault(text, line)
+    identity = f"{stable_hash(k, *texts, *sentences):032x}"
+    return GivenSentences(tuple(sentences), identity, k, path.stem, encoder), GivenRetriever(lines, path.name)
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -23,11 +23,13 @@ from zicl.lab.evaluate.manifest import configuration, library_versions, manifest
 from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
 from zicl.lab.evaluate.overlap import overlaps
 from zicl.lab.evaluate.plan import PlanBatch, PlanCell, RunShard, batches, group_by_prompts
+from zicl.lab.evaluate.released import AllExamples, GivenRetriever, GivenSentences
 from zicl.lab.evaluate.store import OVERLAP, ResultsFolder, Row, is_results
 from zicl.prompt.builder import Prompt
 from zicl.prompt.labelers import AssignedLabel, GoldLabels
 from zicl.prompt.labels import Labels
 from zicl.retrieve.embedding import each_text
+from zicl.retrieve.strategies.base import Retriever
 from zicl.score.ensemble import Ensemble
 from zicl.score.experts import EncoderExpert
 from zicl.score.factory import build_ensemble
@@ -126,6 +128,9 @@ def finished(context: ExperimentContext, folder: Path, shard: RunShard | None = 
 
 def _same_configuration(context: ExperimentContext, stored: dict[str, Any]) -> bool:
     """Return whether stored rows were computed under this configuration, as far as no model has to be loaded."""
+    if context.experiment.encoder is not None and context.index is None:
+        # Which encoder that is would be known once it is loaded.
+        return False
     wanted, before = configuration(context), stored["fingerprint"]
     entries = [(group, name, entry) for group in ("tasks", "cells") for name, entry in wanted[group].items()]
     corpus = None if context.index is None else context.index.identity
@@ -235,11 +240,19 @@ class Runner:
             labeler=gold,
             clusters=context.clusters(cell.task, method.retrieval.share, seed),
             encoder_expert=self._encoder_expert(method.experts) if settings.scoring.encoder_expert else None,
-            retriever=given[1] if given else None,
+            retriever=self._retriever(cell, given),
         )
         if synonyms:
             self._with_synonyms[cell.task] = ensemble.labels
         return ensemble
+
+    def _retriever(self, cell: PlanCell, given: tuple[GivenSentences, GivenRetriever] | None) -> Retriever | None:
+        """Return what finds published demonstrations; None if the method searches for its own."""
+        method = self.context.methods[cell.method]
+        if given is not None:
+            return given[1]
+        shows_all = method.retrieval.method == "random" and self.context.taught(cell.task, method, cell.seed or 0)
+        return AllExamples() if shows_all else None
 
     def _encoder_expert(self, experts: Sequence[str]) -> EncoderExpert:
         context = self.context

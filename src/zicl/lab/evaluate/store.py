@@ -22,7 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zicl._util.files import atomic_write, locked, read_json, write_json
+from zicl.config import PromptSettings
 from zicl.exceptions import ConfigError, StorageError
+from zicl.lab.evaluate.methods import ExperimentMethod
 from zicl.lab.evaluate.timing import total_time, write_time
 
 FORMAT = 1
@@ -244,12 +246,12 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], where: object)
     for group in ("tasks", "cells"):
         for name in sorted(set(before[group]) & set(now[group])):
             old, new = (decisive_parts(manifest[group][name]) for manifest in (before, now))
-            differ += manifest_differences(f"{name}: ", old, new)
+            differ += manifest_differences(f"{name}: ", old, new, strict=group == "cells")
     if not differ:
         # Reports average over seeds, so all seeds of a method need the same settings.
         old, new = (_cells_without_seed(manifest["cells"]) for manifest in (before, now))
         for name in sorted(set(old) & set(new)):
-            differ += manifest_differences(f"{name}: ", old[name], new[name])
+            differ += manifest_differences(f"{name}: ", old[name], new[name], strict=True)
     if differ:
         shown = "; ".join(differ[:5]) + (f"; and {len(differ) - 5} more" if len(differ) > 5 else "")
         raise ConfigError(
@@ -283,8 +285,22 @@ def decisive_parts(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a task or a cell that its rows depend on; a method's title is not one."""
     parts = {name: value for name, value in entry.items() if name not in _DESCRIPTIVE}
     if "method" in parts:
-        parts["method"] = {name: value for name, value in parts["method"].items() if name != "title"}
+        parts["method"] = _with_defaults({name: value for name, value in parts["method"].items() if name != "title"})
+        parts["prompt"] = {**PromptSettings().model_dump(mode="json"), **parts.get("prompt", {})}
     return parts
+
+
+def _with_defaults(method: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored method with the defaults of settings that are newer than its folder."""
+    defaults = ExperimentMethod().model_dump(mode="json", exclude={"title"})
+    filled = {**defaults, **method}
+    for name, value in defaults.items():
+        if isinstance(value, dict):
+            filled[name] = {**value, **(method.get(name) or {})}
+    if "shared" not in (method.get("labelling") or {}) and filled["retrieval"]["method"] == "random":
+        # Before there was the setting, inputs with the same demonstrations had one draw of labels.
+        filled["labelling"]["shared"] = filled["labels"] == "random" and filled["retrieval"]["k"] > 0
+    return filled
 
 
 def model_identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
@@ -298,13 +314,15 @@ def model_identities(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def manifest_differences(where: str, old: Any, new: Any) -> Iterable[str]:
-    """Yield the differences between two nested values, in words."""
+def manifest_differences(where: str, old: Any, new: Any, *, strict: bool = False) -> Iterable[str]:
+    """Yield the differences between two nested values, in words.
+
+    None says that the methods of that run did not need it, and differs from nothing; with ``strict`` it is a value.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
-            yield from manifest_differences(f"{where}{key} ", old.get(key), new.get(key))
-    elif old != new and old is not None and new is not None:
-        # None: the methods of that run did not need it.
+            yield from manifest_differences(f"{where}{key} ", old.get(key), new.get(key), strict=strict)
+    elif old != new and (strict or (old is not None and new is not None)):
         yield f"{where}was {_shorten(old)}, is {_shorten(new)}"
 
 

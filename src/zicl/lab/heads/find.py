@@ -131,6 +131,10 @@ def mark_labels(prepared: PreparedInput, builder: PromptBuilder, answer: str) ->
     demos = [demo for demo in prepared.demos if demo.kept]
     if not any(demo.words for demo in demos):
         raise PromptError("the prompt shows no label", hint="raise k or the limit of tokens, or show labels")
+    if len(prepared.prompt.ends) != len(demos):
+        raise PromptError(
+            "the labels of a prompt that was cut cannot be found in it", hint="leave out prompt.tokens_prompt"
+        )
     template, tokenizer = builder.template, builder.tokenizer
     before_label = template.joint + template.label.partition("{label}")[0]
     prompt, number = prepared.prompt, prepared.labels.names.index(answer)

@@ -54,9 +54,16 @@ def _similarities(section: SectionOutcome, method: str) -> dict[str, tuple[NDArr
     """Return the examples of each task, and how similar their nearest sentence is: the same with every seed."""
     found = {}
     for task, cell in section.row(method).items():
-        if cell.runs and cell.runs[0].similarity is not None:
-            found[task] = cell.runs[0].examples, cell.runs[0].similarity
+        if cell.runs and (similarity := cell.runs[0].similarity) is not None:
+            known = ~np.isnan(similarity)
+            found[task] = cell.runs[0].examples[known], similarity[known]
     return found
+
+
+def _median(section: SectionOutcome, method: str) -> str:
+    """Return the median similarity of the nearest sentences, in words."""
+    values = [similarity for _, similarity in _similarities(section, method).values()]
+    return f"median similarity {np.median(np.concatenate(values)):.2f}" if values else "no rows yet"
 
 
 def _bins(options: ClosenessOptions, section: SectionOutcome) -> Iterator[tuple[str, SectionOutcome]]:
@@ -67,7 +74,7 @@ def _bins(options: ClosenessOptions, section: SectionOutcome) -> Iterator[tuple[
         count = sum(len(examples) for examples in chosen.values())
         if count >= _LEAST:
             name = f"under {high:g}" if low == -1 else f"from {low:g}" if high > 1 else f"{low:g} to {high:g}"
-            yield f"{name} ({count})", section.among({t: each for t, each in chosen.items() if len(each)})
+            yield f"{name} ({count})", section.among(chosen)
 
 
 def thirds(section: SectionOutcome) -> tuple[SectionOutcome, SectionOutcome]:
@@ -133,24 +140,19 @@ def _findings(_: ClosenessOptions, section: SectionOutcome) -> Iterator[str]:
     )
     far, near = thirds(section)
     copied = {name: [part.compare({name: 1}, measure=copied_nearest) for part in (far, near)] for name in names}
-    similar = [np.concatenate([each for _, each in _similarities(part, _NAIVE).values()]) for part in (far, near)]
     yield (
         f"the label of the nearest demonstration is predicted in {percent(copied[_NAIVE][0])} of the third of texts "
-        f"whose nearest sentence is farthest (median similarity {np.median(similar[0]):.2f}) and in "
-        f"{percent(copied[_NAIVE][1])} of the third where it is nearest ({np.median(similar[1]):.2f}) for nearest with "
+        f"whose nearest sentence is farthest ({_median(far, _NAIVE)}) and in "
+        f"{percent(copied[_NAIVE][1])} of the third where it is nearest ({_median(near, _NAIVE)}) for nearest with "
         f"original labels; in {percent(copied['z-icl'][0])} and {percent(copied['z-icl'][1])} for Z-ICL."
     )
-    planted = _similarities(section, _planted(_NAIVE))
-    if not planted:
-        return
-    closest = np.concatenate([each for _, each in planted.values()])
     shifts = {
         name: section.compare({_planted(name): 1, name: -1}, measure=copied_nearest) for name in (_NAIVE, "z-icl")
     }
     accuracy = {name: section.compare({_planted(name): 1, name: -1}) for name in (_NAIVE, "z-icl")}
     lead = section.compare(minus({_planted("z-icl"): 1, _planted(_NAIVE): -1}, {"z-icl": 1, _NAIVE: -1}))
     yield (
-        f"with a paraphrase of each text planted in the corpus (median similarity {np.median(closest):.2f}) the label "
+        f"with a paraphrase of each text planted in the corpus ({_median(section, _planted(_NAIVE))}) the label "
         f"of the nearest is predicted {points(shifts[_NAIVE])} more often for nearest with original labels and "
         f"{points(shifts['z-icl'])} for Z-ICL; accuracy changes by {points(accuracy[_NAIVE])} and "
         f"{points(accuracy['z-icl'])}, and the lead of Z-ICL by {points(lead)} "

@@ -83,7 +83,8 @@ class StudyContext:
         """Return an experiment's context, with loaded models; its examples are read and checked before these."""
         scoring = experiment.scoring
         lm_key = (experiment.lm, scoring.device, scoring.dtype, scoring.batch_size)
-        corpus_key = None if experiment.corpus is None else experiment.corpus.model_dump_json()
+        recipe = None if experiment.corpus is None else experiment.corpus.model_dump_json()
+        corpus_key = recipe, experiment.encoder
         lm = self.lm or self._lms.get(lm_key) or self.remote_lm(experiment.lm)
         index = self.index or self._indexes.get(corpus_key)
         context = ExperimentContext(experiment, lm=lm, index=index, offline=self.offline, report=self.report)

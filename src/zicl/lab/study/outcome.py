@@ -41,18 +41,18 @@ class SectionOutcome:
     section: ReportSection
     results: ResultSet
     bootstrap: Bootstrap
-    # The examples of each task that are compared; all, if there is no entry.
-    examples: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    # The examples that are compared, by task; all of all tasks without it.
+    examples: Mapping[str, NDArray[np.int64]] | None = None
 
     def row(self, method: str) -> dict[str, ReportCell]:
         """Return the cells of a method by task."""
         cells = self.results.row(self.section, method)
-        if not self.examples:
+        if self.examples is None:
             return cells
+        chosen = {task: examples for task, examples in self.examples.items() if task in cells and len(examples)}
         return {
-            task: replace(cell, runs=tuple(run.among(self.examples[task]) for run in cell.runs))
-            for task, cell in cells.items()
-            if len(self.examples.get(task, ()))
+            task: replace(cells[task], runs=tuple(run.among(examples) for run in cells[task].runs))
+            for task, examples in chosen.items()
         }
 
     def among(self, examples: Mapping[str, NDArray[np.int64]]) -> SectionOutcome:

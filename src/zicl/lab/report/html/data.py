@@ -173,8 +173,7 @@ def shows_neighbours(config: Mapping[str, Any]) -> bool:
 
 
 def _retriever(config: Mapping[str, Any]) -> Any:
-    # Planted sentences are not in the corpus, and any of them may be the nearest.
-    return None if config.get("planted") else (config.get("retrieval") or {}).get("method")
+    return (config.get("retrieval") or {}).get("method")
 
 
 class NearestSentences:
@@ -192,7 +191,8 @@ class NearestSentences:
         self, text: Text | None, demos: Sequence[StoredDemonstration], config: Mapping[str, Any]
     ) -> list[tuple[int, ...]]:
         """Return the row of each demonstration's nearest sentence; several if it may be any of them."""
-        retriever = _retriever(config)
+        # Planted sentences are not in the corpus, and any of them may be the nearest.
+        retriever = None if config.get("planted") else _retriever(config)
         rows = [int(demo.id) if demo.id.isdecimal() else -1 for demo in demos]
         if retriever in ("nearest", "diverse"):
             return [(row,) if row >= 0 else () for row in rows]

@@ -13,6 +13,7 @@ from zicl.corpus.store import Sentence
 from zicl.exceptions import ConfigError, StorageError
 from zicl.lab.evaluate.examples import Example, data_hash, read_examples, read_test
 from zicl.lab.evaluate.experiment import Experiment
+from zicl.lab.evaluate.released import ReleasedData
 from zicl.lab.evaluate.store import is_results
 from zicl.lab.evaluate.tasks import get_task, read_tasks
 from zicl.lab.report.study_summary import FILE as STUDY
@@ -161,16 +162,20 @@ def read_texts(experiment: Experiment, manifests: Sequence[Mapping[str, Any]]) -
     """
     user_tasks = read_tasks(Path(experiment.task_file)) if experiment.task_file else {}
     tests, training = {}, {}
+    released = ReleasedData(Path(experiment.demonstrations), experiment.k) if experiment.demonstrations else None
     for name in experiment.tasks:
         task = get_task(name, user_tasks)
         test, train = experiment.data.get(name) or task.test, experiment.train.get(name) or task.train
-        if test and test != "hub":
-            examples = read_test(task, test)
+        local = str(test) if test and test != "hub" else None
+        if local or (released is not None and released.has_test(task)):
+            examples = read_test(task, local) if released is None else released.test(task, local)
             tests[name, _checked_hash(name, "hash", examples, manifests)] = {each.id: each for each in examples}
         if train and train != "hub" and any(_task_entry(m, name).get("train_hash") for m in manifests):
             examples = read_examples(task, train, "train")
             training[name, _checked_hash(name, "train_hash", examples, manifests)] = {e.id: e for e in examples}
-    index = None if experiment.corpus is None else Index.open(experiment.corpus.path, offline=True)
+    # Published sentences come from no corpus: they go by the line and place in their file.
+    path = None if released is not None or experiment.corpus is None else experiment.corpus.path
+    index = None if path is None else Index.open(path, offline=True)
     texts = SourceTexts(tests, training, index)
     if index is not None and not any(texts.corpus(manifest) for manifest in manifests):
         raise ConfigError(
