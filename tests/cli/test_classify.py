@@ -21,6 +21,15 @@ def test_classify_texts(run, options):
     assert "label frequencies: terrible" in err
 
 
+def test_a_file_is_not_taken_for_a_text(run, options, tmp_path):
+    path = table(tmp_path, "csv")
+    code, out, err = run("classify", path, *options)
+    assert (code, out) == (2, "")
+    assert f"--file {path}" in err
+    # What cannot be the name of a file is a text.
+    assert run("classify", "so long " * 2000, *options)[0] == 0
+
+
 def test_data_goes_to_standard_output_and_all_else_to_standard_error(run, options):
     code, out, err = run("classify", "-", "--json", *options, stdin="The soup was cold.\n\nA bold film.\n")
     assert code == 0, err
@@ -88,6 +97,7 @@ def test_a_killed_run_ends_with_the_same_bytes(run, options, tmp_path, monkeypat
     code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
     assert code == 0, err
     assert "16 rows are in" in err
+    assert "16 rows were labelled before: what follows is about the 24 new ones" in err
     assert target.read_bytes() == whole.read_bytes()
 
 

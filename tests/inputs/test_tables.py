@@ -80,3 +80,18 @@ def test_rows_without_ids_are_recognised_in_a_longer_file(tmp_path):
     assert again == f"{first}-2"
     path.write_text("Two lamps.\nOne lamp.\nOne lamp.\n")
     assert [row.id for row in read_rows(str(path))][1:] == [first, again]
+
+
+def test_columns_of_one_name_are_an_error(tmp_path):
+    """Which of them is meant cannot be known, and one would be lost in the output."""
+    path = tmp_path / "twice.csv"
+    path.write_text("id,text,text\n1,a,b\n")
+    with pytest.raises(TextError, match="2 columns are called 'text'"):
+        read_records(str(path))
+
+
+def test_a_record_nested_too_deeply_is_an_error_that_names_the_line(tmp_path):
+    path = tmp_path / "deep.jsonl"
+    path.write_text('{"text": "fine"}\n' + "[" * 200_000 + "\n")
+    with pytest.raises(TextError, match=r"deep.jsonl, line 2: not JSON \(nested too deeply\)"):
+        read_records(str(path))

@@ -206,11 +206,16 @@ def print_table(lines: Sequence[SummaryLine], review_below: float | None, top: i
     Console(highlight=False).print(table)
 
 
-def print_summary(lines: Sequence[SummaryLine], review_below: float | None) -> None:
-    """Print label frequencies, how many rows a margin leaves to a person, what was cut, and what was least certain."""
+def print_summary(lines: Sequence[SummaryLine], review_below: float | None, earlier: int) -> None:
+    """Print label frequencies, how many rows a margin leaves to a person, what was cut, and what was least certain.
+
+    All of it is about the rows labelled now, not about the ``earlier`` ones of a resumed output.
+    """
     if not lines:
         print_status("nothing was left to do")
         return
+    if earlier:
+        print_status(f"{earlier:,} rows were labelled before: what follows is about the {len(lines):,} new ones")
     counts = Counter(label for line in lines for label in line.labels)
     names = dict.fromkeys(name for line in lines for name in line.probabilities)
     print_status("label frequencies: " + ", ".join(f"{name} {counts[name] / len(lines):.1%}" for name in names))

@@ -284,7 +284,7 @@ def classify(
             lines = list(_classify_rows(label_sets, rows, target, review_below, pool, json_output=json_output))
     if target is None and not json_output:
         print_table(lines, review_below, top)
-    print_summary(lines, review_below)
+    print_summary(lines, review_below, len(rows) - len(lines))
     if _has_ensemble(classifier) and classifier.none is not None:
         print_none_curve(lines, classifier.none, options.read_gold(fit_columns))
 
@@ -325,6 +325,10 @@ def _read_rows(
     if file is not None:
         return read_rows(file, text_column=text_column, **columns)
     if texts and texts != ["-"]:
+        if files := [text for text in texts if _is_file(text)]:
+            raise UsageError(
+                f"{files[0]} is a file, and its name would be labelled, not what is in it", hint=f"--file {files[0]}"
+            )
         if named := [name for name, column in columns.items() if column is not None]:
             raise UsageError(
                 f"--{named[0].replace('_', '-')} names a column, and the texts come from no file",
@@ -339,6 +343,14 @@ def _read_rows(
             "no text was given", hint="zicl classify 'some text' …, --file texts.csv, or - for standard input"
         )
     return read_rows("-", text_column=text_column, **columns)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        # Too long for a path, or with a NUL: a text.
+        return False
 
 
 def _has_ensemble(classifier: ZICLClassifier | DistilledClassifier) -> TypeGuard[ZICLClassifier]:

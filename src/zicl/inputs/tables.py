@@ -184,9 +184,10 @@ def json_lines(file: TextFile) -> Iterator[tuple[int, Any]]:
         if line.strip():
             try:
                 value = json.loads(line)
-            except json.JSONDecodeError as error:
+            except (json.JSONDecodeError, RecursionError) as error:
+                reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
                 raise TextError(
-                    f"{file.name}, line {number}: not JSON ({error.msg})", hint="expected one JSON object per line"
+                    f"{file.name}, line {number}: not JSON ({reason})", hint="expected one JSON object per line"
                 ) from error
             yield number, value
 
@@ -233,7 +234,12 @@ def _delimiter(name: str) -> str:
 
 
 def _check_header(names: Sequence[str], delimiter: str, file: str) -> None:
-    """Detect a header written with the wrong delimiter."""
+    """Detect a header written with the wrong delimiter, and columns that could not be told apart."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise TextError(
+            f"{file}: {Counter(names)[twice[0]]} columns are called {twice[0]!r}", hint="give each column its own name"
+        )
     others = [word for mark, word in _DELIMITERS.items() if len(names) == 1 and mark != delimiter and mark in names[0]]
     if others:
         raise TextError(

@@ -28,7 +28,7 @@ def test_all_files_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: (f / "manifest.json").unlink(), "is not a results folder"),
+        (lambda f: (f / "manifest.json").unlink(), "a folder without manifest.json, not a results folder"),
         (lambda f: (f / "manifest.json").write_text("{"), "is damaged"),
         (lambda f: (f / "manifest.json").write_text('{"format": 9}'), "has format 9, expected 1"),
         (lambda f: (f / "manifest.json").write_text('{"format": 1}'), "lacks fingerprint, tasks, cells"),

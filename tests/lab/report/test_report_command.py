@@ -84,12 +84,17 @@ def test_impossible_options_are_errors(folder, tmp_path):
     assert isinstance(run(folder, "--compare", "paper", "--metric", "macro-f1").exception, UsageError)
 
 
+def test_a_file_is_no_results_folder(tmp_path):
+    (tmp_path / "out.csv").write_text("id,text\n")
+    assert f"{tmp_path / 'out.csv'} is a file, not a results folder" in str(run(tmp_path / "out.csv").exception)
+
+
 def test_the_error_for_a_folder_of_studies_says_what_to_give_instead(folder, tmp_path):
     part = tmp_path / "studies" / "labels" / "words"
     part.parent.mkdir(parents=True)
     folder.rename(part)
     message = str(run(tmp_path / "studies").exception)
-    assert "is not a results folder" in message
+    assert "not a results folder" in message
     assert str(part) in message
     assert f"zicl report {tmp_path / 'studies'} --html" in message
 

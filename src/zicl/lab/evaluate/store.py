@@ -180,7 +180,11 @@ def write_rows(path: Path, table: pa.Table) -> None:
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
-        what = f"{folder} is not a results folder: it has no {MANIFEST}" if folder.is_dir() else f"there is no {folder}"
+        what = f"there is no {folder}"
+        if folder.exists():
+            what = (
+                f"{folder} is {f'a folder without {MANIFEST}' if folder.is_dir() else 'a file'}, not a results folder"
+            )
         raise StorageError(what, hint=_suggest_folder(folder))
     manifest = read_json(path)
     version = manifest.get("format") if isinstance(manifest, dict) else None
