@@ -57,10 +57,11 @@ def _answers() -> str:
     ]
     for number, (claim, by_model) in enumerate(zip(claims, found, strict=True), start=1):
         one = by_model[main]
+        says = f"{claim['says']} †" if claim.get("late") else claim["says"]
         size = "–" if one is None else f"{one.tasks} × {one.examples} × {one.seeds}"
         more = " | ".join(_cell(by_model[name]) for name in others)
         lines.append(
-            f"| {number} | {claim['says']} | {claim['paper']} | {_cell(one)} | {size} | {answer(claim, one)} | {more} |"
+            f"| {number} | {says} | {claim['paper']} | {_cell(one)} | {size} | {answer(claim, one)} | {more} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -118,7 +119,11 @@ def find(claim: Mapping[str, Any], suffix: str) -> Found | None:
         return None
     measure = {"accuracy": correct, "copied": copy_rate, "nearest": copied_nearest}[claim.get("measure", "accuracy")]
     terms, against = claim["terms"], float(claim.get("against", 0))
-    tasks = [task for task in section.tasks(terms) if task in claim["tasks"]]
+    # Tasks on which a method is still being run are left out.
+    counts = {
+        t: {len(run.examples) for name in terms for run in section.row(name)[t].runs} for t in section.tasks(terms)
+    }
+    tasks = [task for task in claim["tasks"] if len(counts.get(task, ())) == 1]
     if not tasks:
         return None
     if claim.get("thirds"):
@@ -177,11 +182,12 @@ def _tables() -> str:
 
 
 def _table(paths: Sequence[Path]) -> str:
+    from zicl.lab.evaluate.experiment import PAPER_TASKS
     from zicl.lab.evaluate.store import NO_INFERENCE
     from zicl.lab.report.collect import collect
 
     results = collect(paths)
-    tasks = list(results.tasks)
+    tasks = [task for task in PAPER_TASKS if task in results.tasks]
     lines = [f"| | {' | '.join(tasks)} | mean |", "|---|" + "---:|" * (len(tasks) + 1)]
     for section in results.sections:
         for method, traits in results.methods(section).items():
