@@ -89,6 +89,22 @@ class Searchable(Protocol):
         ...
 
 
+class NoNeighbours:
+    """The answers of an index whose texts are not in paragraphs."""
+
+    def neighbour(self, row: int) -> int | None:
+        """Return None: there are no paragraphs."""
+        return None
+
+    def previous(self, row: int) -> int | None:
+        """Return None: the order of the texts means nothing."""
+        return None
+
+    def around(self, row: int, reach: int) -> list[int]:
+        """Return nothing: there are no paragraphs."""
+        return []
+
+
 class Index:
     """A corpus folder, or a subset of it, opened for search. Queries are embedded one at a time and cached.
 

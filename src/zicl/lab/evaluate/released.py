@@ -29,7 +29,7 @@ from zicl.lab.evaluate.examples import Example, read_examples
 from zicl.lab.evaluate.methods import ExperimentMethod
 from zicl.lab.evaluate.tasks import Task
 from zicl.retrieve.encoder import Encoder
-from zicl.retrieve.index import CACHED_QUERIES, Hit, Searchable
+from zicl.retrieve.index import CACHED_QUERIES, Hit, NoNeighbours, Searchable
 from zicl.retrieve.strategies.base import Query, Retrieved, Retriever
 
 T = TypeVar("T")
@@ -229,7 +229,7 @@ def downsize(examples: Sequence[Example], count: int = TEST_EXAMPLES) -> list[Ex
 
 
 @dataclass(frozen=True, eq=False)
-class GivenSentences:
+class GivenSentences(NoNeighbours):
     """Sentences from a file as an index that is not searched: the rows of its lists, one after the other."""
 
     sentences: tuple[str, ...]
@@ -258,18 +258,6 @@ class GivenSentences:
         """Return a sentence, named by the line of its list and its place in it, both from 1."""
         line, place = divmod(row, self.k)
         return Sentence(row, self.sentences[row].strip(), row, 0, self.name, f"{line + 1}.{place + 1}")
-
-    def neighbour(self, row: int) -> int | None:
-        """Return None: there are no paragraphs."""
-        return None
-
-    def previous(self, row: int) -> int | None:
-        """Return None: there is no order."""
-        return None
-
-    def around(self, row: int, reach: int) -> list[int]:
-        """Return nothing: there are no paragraphs."""
-        return []
 
     def documents_like(self, text: str) -> set[int]:
         """Return nothing: there are no documents."""

@@ -16,12 +16,12 @@ from zicl.exceptions import ConfigError
 from zicl.inputs.pair import Text
 from zicl.lab.evaluate.examples import Example
 from zicl.retrieve.encoder import Encoder
-from zicl.retrieve.index import CACHED_QUERIES, Hit
+from zicl.retrieve.index import CACHED_QUERIES, Hit, NoNeighbours
 
 T = TypeVar("T")
 
 
-class TrainingIndex:
+class TrainingIndex(NoNeighbours):
     """An index of training examples. Each is a document of one row, so none has a neighbour."""
 
     def __init__(
@@ -59,18 +59,6 @@ class TrainingIndex:
     def sentence(self, row: int) -> Sentence:
         """Return an example as a sentence."""
         return Sentence(row, self.examples[row].text.strip(), row, 0, self.task, self.examples[row].id)
-
-    def neighbour(self, row: int) -> int | None:
-        """Return None: examples have no neighbours."""
-        return None
-
-    def previous(self, row: int) -> int | None:
-        """Return None: the order of examples means nothing."""
-        return None
-
-    def around(self, row: int, reach: int) -> list[int]:
-        """Return nothing: examples have no neighbours."""
-        return []
 
     def documents_like(self, text: str) -> set[int]:
         """Return the examples with this text."""
