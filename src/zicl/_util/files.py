@@ -137,8 +137,9 @@ def read_json(path: Path) -> Any:
     """Read JSON, or raise an error that names the damaged file."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise StorageError(f"{path} is damaged: {error}", hint="remove it and create it again") from error
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise StorageError(f"{path} is damaged: {reason}", hint="remove it and create it again") from error
 
 
 def read_toml(path: Path, error: type[UsageError], *, missing: str, form: str) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from zicl._util.files import atomic_write, home
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.corpus.builder import build_corpus
+from zicl.corpus.manifest import MANIFEST
 from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import find_sources
-from zicl.corpus.store import MANIFEST, Corpus
+from zicl.corpus.store import Corpus
 from zicl.retrieve.builder import FOLDER, build_index
 from zicl.retrieve.encoder import load_encoder
 from zicl.retrieve.index import Index

@@ -119,8 +119,8 @@ def add(
     json_output: JsonOption = False,
 ) -> None:
     """Add domains to a corpus and its index: only new text is split and embedded. Can be resumed."""
+    from zicl.corpus.manifest import read_manifest
     from zicl.corpus.sources import find_sources
-    from zicl.corpus.store import read_manifest
 
     if offline:
         go_offline()
@@ -170,7 +170,8 @@ def compact(
     json_output: JsonOption = False,
 ) -> None:
     """Free the space of removed domains. Sentences are renumbered, as in a corpus built without them."""
-    from zicl.corpus.store import read_manifest, removed_domains
+    from zicl.corpus.manifest import read_manifest
+    from zicl.corpus.store import removed_domains
 
     if offline:
         go_offline()
@@ -277,7 +278,8 @@ def _embed_on(found: Cluster, corpus: Corpus, encoder: Encoder, *, offline: bool
 def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> Corpus | None:
     """Return the corpus of these sources if its text is complete and its index is not, after an interruption."""
     from zicl.corpus.builder import BUILD_KEY, build_key
-    from zicl.corpus.store import MANIFEST, Corpus
+    from zicl.corpus.manifest import MANIFEST
+    from zicl.corpus.store import Corpus
     from zicl.retrieve.builder import FOLDER
 
     key = output / BUILD_KEY

@@ -16,7 +16,7 @@ from zicl.exceptions import IndexMissingError, ModelNotFoundError, StorageError,
 
 def _corpus(path: str | Path) -> None:
     """Check that a corpus is complete, can be read by this version, and has an index."""
-    from zicl.corpus.store import read_manifest
+    from zicl.corpus.manifest import read_manifest
     from zicl.retrieve.builder import FOLDER, MANIFEST
 
     read_manifest(Path(path))

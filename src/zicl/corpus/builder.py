@@ -28,6 +28,7 @@ from zicl._util.process import __version__
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import stable_hash
 from zicl.corpus.dedup import SeenSentences, same_text_hash
+from zicl.corpus.manifest import FORMAT, MANIFEST, SENTENCES
 from zicl.corpus.sample import ParagraphSample
 from zicl.corpus.shards import (
     STATE,
@@ -40,7 +41,7 @@ from zicl.corpus.shards import (
 )
 from zicl.corpus.sources import Source
 from zicl.corpus.splitter import SplitMany
-from zicl.corpus.store import FORMAT, HASHES, MANIFEST, SCHEMA, SENTENCES, Corpus, finish_corpus
+from zicl.corpus.store import HASHES, SCHEMA, Corpus, finish_corpus
 from zicl.exceptions import EmptyCorpusError, StorageError, UsageError
 
 _DEFAULTS = BuildOptions()

@@ -21,16 +21,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zicl._util.files import file_hash, read_json, write_json
+from zicl._util.files import file_hash, write_json
 from zicl._util.process import __version__
 from zicl._util.registry import did_you_mean
 from zicl.corpus.dedup import document_hash, same_text_hash
+from zicl.corpus.manifest import FORMAT, MANIFEST, SENTENCES, TEXTS, read_manifest
 from zicl.corpus.subset import NO_REPLACEMENTS, CorpusSubset, DuplicateReplacements
-from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, StorageError, UsageError
+from zicl.exceptions import CorpusDamagedError, UsageError
 from zicl.inputs.pair import Text
 
-FORMAT = 1
-SENTENCES, TEXTS, MANIFEST = "sentences.arrow", "texts.arrow", "manifest.json"
 SCHEMA = pa.schema(
     {
         "text": pa.string(),
@@ -79,10 +78,28 @@ class Corpus:
         folder = Path(path)
         manifest = read_manifest(folder)
         check_files(folder, manifest["files"], verify=verify)
-        return cls(folder, manifest)
+        corpus = cls(folder, manifest)
+        if verify:
+            corpus.check_counts()
+        return corpus
 
     def __deepcopy__(self, memo: dict[int, object]) -> Corpus:
         return self
+
+    def check_counts(self) -> None:
+        """Check the counts of the manifest against the sentences themselves, domain by domain."""
+        rows = np.bincount(self.table["domain"].to_numpy(), minlength=len(self._names))
+        for number, domain in enumerate(self.manifest["domains"]):
+            found = {"sentences": int(rows[number])}
+            if not domain.get("removed"):
+                found["indexed"] = len(self.domain_rows(domain["name"]))
+            for key, count in found.items():
+                if domain[key] != count:
+                    raise CorpusDamagedError(
+                        f"{self.path / MANIFEST} says that {domain['name']!r} has {domain[key]:,} {key}, and there are "
+                        f"{count:,}",
+                        hint="copy the folder again from its source, or build it again",
+                    )
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -282,29 +299,6 @@ class Corpus:
 
 
 # -- files and manifest ----------------------------------------------------------------------------------
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a finished corpus, or raise an error that says what is wrong with the folder."""
-    if not (folder / MANIFEST).is_file():
-        if folder.is_dir():
-            raise CorpusMissingError(
-                f"{folder} is not a finished corpus: it has no {MANIFEST}",
-                hint="build one: zicl corpus build -o reviews.zicl reviews/*.txt",
-            )
-        raise CorpusMissingError(f"there is no corpus {folder}", hint="zicl corpus build -o reviews.zicl reviews/*.txt")
-    try:
-        manifest: dict[str, Any] = read_json(folder / MANIFEST)
-        version = manifest["format"]
-    except (StorageError, KeyError, TypeError) as error:
-        raise CorpusDamagedError(f"{folder / MANIFEST} is damaged: {error}", hint="build the corpus again") from error
-    if version != FORMAT:
-        raise CorpusVersionError(
-            f"{folder} has format {version}; this version of zicl reads format {FORMAT}",
-            hint="build the corpus again, or install the version of zicl that wrote it "
-            f"({manifest.get('zicl', 'unknown')})",
-        )
-    return manifest
 
 
 def removed_domains(manifest: dict[str, Any]) -> tuple[str, ...]:

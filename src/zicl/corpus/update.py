@@ -21,9 +21,10 @@ from zicl._util.progress import ProgressReport, silent
 from zicl._util.registry import did_you_mean
 from zicl.corpus.builder import build_corpus
 from zicl.corpus.dedup import SeenSentences
+from zicl.corpus.manifest import MANIFEST, SENTENCES, read_manifest
 from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import Source
-from zicl.corpus.store import HASHES, MANIFEST, SCHEMA, SENTENCES, Corpus, finish_corpus, read_manifest, total_counts
+from zicl.corpus.store import HASHES, SCHEMA, Corpus, finish_corpus, total_counts
 from zicl.exceptions import EmptyCorpusError, UsageError
 
 _HASHED_AT_ONCE = 1 << 16

@@ -13,9 +13,9 @@ from zicl._util.process import __version__
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import stable_hash
 from zicl.corpus.builder import build_corpus
+from zicl.corpus.manifest import FORMAT
 from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import find_sources
-from zicl.corpus.store import FORMAT
 from zicl.retrieve.builder import build_index
 from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
 from zicl.retrieve.index import Index

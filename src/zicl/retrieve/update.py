@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from zicl._util.files import clear_folder, locked, read_json, replace_folder, storage_errors, write_json
 from zicl._util.progress import ProgressReport, silent
 from zicl.corpus.builder import build_key
+from zicl.corpus.manifest import MANIFEST, read_manifest
 from zicl.corpus.shards import BuildOptions
 from zicl.corpus.sources import Source
-from zicl.corpus.store import MANIFEST, Corpus, read_manifest
+from zicl.corpus.store import Corpus
 from zicl.corpus.update import add_text, check_new_domains, write_compacted
 from zicl.exceptions import ConfigError, EmptyCorpusError, StorageError
 from zicl.retrieve.builder import FOLDER, VECTORS, ReusableVectors, build_index

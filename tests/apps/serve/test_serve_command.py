@@ -8,7 +8,7 @@ import pytest
 
 from zicl.apps.serve.security import Access
 from zicl.apps.serve.server import address, listen
-from zicl.corpus.store import FORMAT
+from zicl.corpus.manifest import FORMAT
 from zicl.exceptions import ServerError, SynonymError
 from zicl.persistence import FORMAT as CLASSIFIER_FORMAT
 from zicl.retrieve.builder import FOLDER, MANIFEST

@@ -16,7 +16,8 @@ from zicl._util.cache import BoundedCache
 from zicl._util.files import read_json
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.registry import did_you_mean
-from zicl.corpus.store import MANIFEST, Corpus
+from zicl.corpus.manifest import MANIFEST
+from zicl.corpus.store import Corpus
 from zicl.exceptions import ConfigError
 from zicl.inputs.pair import Text
 from zicl.lab.evaluate import controls
