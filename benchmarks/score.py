@@ -109,9 +109,12 @@ def measure(lm: Any, plain: Any, index: Any, labels: list[str], inference: str, 
 
 def prepare(lm: Any, index: Any, labels: list[str], inference: str, texts: Sequence[str], method: str) -> list[Any]:
     """Real prompts, as the classifier writes them."""
-    from zicl import Scoring, ZICLClassifier
+    from zicl import Labelling, Scoring, ZICLClassifier
 
-    pipeline = ZICLClassifier(index, labels, lm, method=method, scoring=Scoring(inference=inference)).fit().pipeline_
+    # Only with one draw of labels for all do prompts with the same sentences begin alike.
+    labelling = Labelling(shared=True) if method == "random-inputs" else None
+    scoring = Scoring(inference=inference)
+    pipeline = ZICLClassifier(index, labels, lm, method=method, scoring=scoring, labelling=labelling).fit().pipeline_
     return [pipeline.prepare(text).prompt for text in texts]
 
 
@@ -197,12 +200,16 @@ def distinct(prompt: Any) -> int:
 
 def operations(lm: Any, prompt: Any) -> float:
     """Multiply-adds, twice, of the distinct tokens: layers, attention to ancestors, projection of scored places."""
+    from zicl.lm.linear import PackedLinear
     from zicl.lm.packing import pack
 
     config, tree = lm.forward.config, pack([prompt])
     head = lm.forward.head.weight.numel()
     embeddings = lm.forward.model.get_input_embeddings().weight.numel()
+    # Packed weights are no parameters.
+    packed = (each for each in lm.forward.model.modules() if isinstance(each, PackedLinear))
     body = sum(p.numel() for p in lm.forward.model.parameters()) - embeddings
+    body += sum(each.in_features * each.out_features for each in packed)
     if lm.forward.head.weight is not lm.forward.model.get_input_embeddings().weight:
         body -= head
     seen = float((tree.positions + 1).sum())
