@@ -8,7 +8,7 @@ import pytest
 
 from zicl.apps.serve.security import Access
 from zicl.apps.serve.server import address, listen
-from zicl.corpus.manifest import FORMAT
+from zicl.corpus.manifest import FORMAT, SENTENCES, TEXTS
 from zicl.exceptions import ServerError, SynonymError
 from zicl.persistence import FORMAT as CLASSIFIER_FORMAT
 from zicl.retrieve.builder import FOLDER, MANIFEST
@@ -19,8 +19,16 @@ def corpus(tmp_path):
     """A corpus that looks complete, and cannot be opened."""
     folder = tmp_path / "raw.zicl"
     (folder / FOLDER).mkdir(parents=True)
-    for manifest in (folder / "manifest.json", folder / FOLDER / MANIFEST):
-        manifest.write_text(json.dumps({"format": FORMAT}))
+    counts = {"sentences": 1, "indexed": 1, "paragraphs": 1, "single": 1}
+    missing = {"bytes": 1, "sha256": "0" * 64}
+    manifest = {
+        **{"format": FORMAT, "documents": 1, "options": {}, **counts},
+        "domains": [{"name": "film", **counts}],
+        "sources": [{"name": "film.txt", "domain": "film", "first_document": 0, "first_shard": 0}],
+        "files": {SENTENCES: missing, TEXTS: missing},
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / FOLDER / MANIFEST).write_text(json.dumps({"format": FORMAT}))
     return folder
 
 
