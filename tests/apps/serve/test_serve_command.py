@@ -22,7 +22,10 @@ def corpus(tmp_path):
     counts = {"sentences": 1, "indexed": 1, "paragraphs": 1, "single": 1}
     missing = {"bytes": 1, "sha256": "0" * 64}
     manifest = {
-        "format": FORMAT, "documents": 1, "options": {}, **counts,
+        "format": FORMAT,
+        "documents": 1,
+        "options": {},
+        **counts,
         "domains": [{"name": "film", **counts}],
         "sources": [{"name": "film.txt", "domain": "film", "first_document": 0, "first_shard": 0}],
         "files": {SENTENCES: missing, TEXTS: missing},
