@@ -188,19 +188,26 @@ def _table(paths: Sequence[Path]) -> str:
 
     results = collect(paths)
     tasks = [task for task in PAPER_TASKS if task in results.tasks]
+    most = dict.fromkeys(tasks, 0)
+    for key, cell in results.cells.items():
+        most[key.task] = max([most[key.task], *(len(run.examples) for run in cell.runs)])
     lines = [f"| | {' | '.join(tasks)} | mean |", "|---|" + "---:|" * (len(tasks) + 1)]
     for section in results.sections:
         for method, traits in results.methods(section).items():
             cells = results.row(section, method)
-            means = [
-                float(np.mean(list(cells[t].scores("accuracy").values()))) if t in cells and cells[t].runs else None
-                for t in tasks
-            ]
+            means = [_mean(cells.get(task), most[task]) for task in tasks]
             whole = f"{np.mean(means):.1f}" if all(mean is not None for mean in means) else "–"
             title = traits.title if section.inference == NO_INFERENCE else f"{traits.title}, {section.inference}"
             shown = ["–" if mean is None else f"{mean:.1f}" for mean in means]
             lines.append(f"| {title} | {' | '.join(shown)} | {whole} |")
     return "\n".join(lines) + "\n"
+
+
+def _mean(cell: Any, examples: int) -> float | None:
+    """Return the accuracy of a method on a task, once it has as many examples as the others."""
+    if cell is None or not cell.runs or any(len(run.examples) < examples for run in cell.runs):
+        return None
+    return float(np.mean(list(cell.scores("accuracy").values())))
 
 
 if __name__ == "__main__":
