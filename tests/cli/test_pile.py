@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from zicl.cli.classify import parse_duration
+from zicl.cli.parsing import parse_duration
 from zicl.exceptions import UsageError
 
 SOUP = [f"The soup was cold and thin, number {n}, and the waiter smiled." for n in range(15)]

@@ -26,6 +26,7 @@ from zicl.cli.cluster_options import OnOption, check_cost, classification_worker
 from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.help import CLASSIFIER, INPUT
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
+from zicl.cli.parsing import parse_duration
 from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError
 from zicl.inputs.pair import Pair, Text
@@ -149,22 +150,6 @@ class ClassifyOptions(ClassifierOptions):
         decision = self.resolved().decision
         names = [*self.parsed_labels(self.labels).names, *filter(None, [decision.none])]
         return read_gold(self.gold, names, multi=decision.multi, **columns)
-
-
-def parse_duration(text: str) -> float:
-    """Return seconds.
-
-    >>> parse_duration("5m"), parse_duration("90s"), parse_duration("1.5h")
-    (300.0, 90.0, 5400.0)
-    """
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    try:
-        seconds = float(text[:-1]) * units[text[-1:]]
-    except (ValueError, KeyError) as error:
-        raise UsageError(f"--budget {text!r}: expected a number and s, m or h", hint="for example 5m") from error
-    if not seconds > 0:
-        raise UsageError(f"--budget {text!r}: expected more than nothing", hint="for example 5m")
-    return seconds
 
 
 @with_options(ClassifyOptions)

@@ -102,3 +102,19 @@ def _parse_table(value: str) -> Any:
         return json.loads(value)
     except json.JSONDecodeError as error:
         raise UsageError(f"--set {value!r}: not JSON ({error.msg})", hint='write a table as {"great": 0.5}') from error
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds.
+
+    >>> parse_duration("5m"), parse_duration("90s"), parse_duration("1.5h")
+    (300.0, 90.0, 5400.0)
+    """
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    try:
+        seconds = float(text[:-1]) * units[text[-1:]]
+    except (ValueError, KeyError) as error:
+        raise UsageError(f"--budget {text!r}: expected a number and s, m or h", hint="for example 5m") from error
+    if not seconds > 0:
+        raise UsageError(f"--budget {text!r}: expected more than nothing", hint="for example 5m")
+    return seconds
