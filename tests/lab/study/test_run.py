@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from zicl.lab.evaluate.plan import RunShard
 from zicl.lab.evaluate.store import ResultsFolder
 from zicl.lab.evaluate.verify import verify
 from zicl.lab.report.collect import collect
+from zicl.lab.study.base import StudyPart
 from zicl.lab.study.outcome import StudyOutcome
 from zicl.lab.study.registry import ALL, NAMES, STUDIES, get_studies
 from zicl.lab.study.reuse import same_cells
@@ -79,6 +81,15 @@ def test_a_study_from_experiments_to_findings(name, context, english):
     again = run_study(study, context)
     assert (again.computed, again.kept) == (0, ran.computed)
     assert again.summary == ran.summary
+
+
+def test_an_impossible_part_is_refused_before_another_is_computed(context):
+    possible = StudyPart("possible", {"no-demos": EXPERIMENT_METHODS["no-demos"]})
+    without = EXPERIMENT_METHODS["naive"].model_copy(update={"without": ("cinema",)})
+    study = replace(STUDIES.get("coverage"), parts=lambda *_: [possible, StudyPart("impossible", {"less": without})])
+    with pytest.raises(UnknownNameError, match="cinema"):
+        run_study(study, context)
+    assert not context.folder.exists()
 
 
 def test_a_method_is_in_one_part_and_its_name_means_one_configuration(context):

@@ -38,12 +38,15 @@ def run_study(study: Study, context: StudyContext, *, shard: RunShard | None = N
     """Run the missing rows of a study, and summarize all rows that it has then."""
     computed = reused = kept = 0
     seconds, complete = 0.0, True
-    for part in context.parts(study):
-        folder = context.results_folder(study, part)
-        experiment = context.experiment_context(context.experiment(study, part))
-        run, copied = finished(experiment, folder, shard), 0
+    # All experiments are read and checked before the first is computed: a later one may be impossible.
+    planned = [(part, context.experiment_context(context.experiment(study, part))) for part in context.parts(study)]
+    stored = [finished(experiment, context.results_folder(study, part), shard) for part, experiment in planned]
+    for (_, experiment), run in zip(planned, stored, strict=True):
         if run is None:
             experiment.check()
+    for (part, experiment), before in zip(planned, stored, strict=True):
+        folder, run, copied = context.results_folder(study, part), before, 0
+        if run is None:
             copied = reuse_rows(experiment, folder, context.other_results(folder), shard)
             report = _with_prefix(f"{study.name}/{part.name}: ", context.report)
             run = evaluate(experiment, folder, shard=shard, report=report)
