@@ -23,6 +23,7 @@ from zicl.cli import (
     serve,
     study,
     suggest,
+    text_map,
 )
 from zicl.cli.help import GroupedCommand
 
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command("demo", cls=GroupedCommand)(demo.demo)
 app.command("classify", cls=GroupedCommand)(classify.classify)
 app.command("suggest", cls=GroupedCommand)(suggest.suggest)
+app.command("map", cls=GroupedCommand)(text_map.draw_map)
 app.command("distill", cls=GroupedCommand)(distill.distill)
 app.command("export", cls=GroupedCommand)(export.export)
 app.command("serve", cls=GroupedCommand)(serve.serve)

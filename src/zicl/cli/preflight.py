@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zicl._util.process import require_extra
-from zicl.exceptions import IndexMissingError, ModelNotFoundError, StorageError, TextError
+from zicl.exceptions import IndexMissingError, ModelNotFoundError, StorageError, TextError, UsageError
 
 
 def _corpus(path: str | Path) -> None:
@@ -89,6 +89,19 @@ def _pages(_: Any) -> None:
     require_extra("serve", "zicl serve", "fastapi", "prometheus_client", "starlette", "uvicorn")
 
 
+def _page(path: Path) -> None:
+    """Check that a page can be written there."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"-o {path}: the page is an HTML file", hint=f"-o {path.with_suffix('.html')}")
+    if path.is_dir():
+        raise UsageError(f"-o {path} is a folder, and a file was expected", hint=f"-o {path / 'map.html'}")
+
+
+def _maps(_: Any) -> None:
+    """Check that the package that draws maps is installed."""
+    require_extra("map", "zicl map", "plotly")
+
+
 def _figures(_: Any) -> None:
     """Check that the package that draws figures is installed."""
     from zicl.lab.report.plotting import check_plotting
@@ -99,6 +112,8 @@ def _figures(_: Any) -> None:
 CHECKS: Mapping[str, Callable[[Any], None]] = {
     "serving": _pages,
     "figures": _figures,
+    "maps": _maps,
+    "page": _page,
     "output": _output,
     "save": _save,
     "new_folder": _new_folder,

@@ -1,0 +1,84 @@
+"""Lay vectors out in two dimensions, so that similar texts are neighbours; and find those that are like no others."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zicl._util.process import require_extra, thread_count
+from zicl.retrieve.encoder import Vectors
+
+Layout = Literal["auto", "tsne", "pca"]
+Points = NDArray[np.float32]
+
+# Fewer texts have no neighbourhoods to show.
+_MIN_TSNE = 15
+_PERPLEXITY = 30.0
+# A text whose nearest texts are this many (robust) standard deviations less similar than is usual is like no others.
+_NEIGHBOURS, _DEVIATIONS = 10, 3.0
+
+
+def choose_layout(layout: Layout, count: int) -> Layout:
+    """Return the layout that ``auto`` stands for: t-SNE where openTSNE is installed and there are enough texts."""
+    if layout == "tsne":
+        require_extra("map", "the layout tsne", "openTSNE")
+    if layout != "auto":
+        return layout
+    return "tsne" if count >= _MIN_TSNE and find_spec("openTSNE") is not None else "pca"
+
+
+def lay_out(vectors: Vectors, layout: Layout = "auto", seed: int = 0) -> Points:
+    """Return a point for every vector, the whole in a square from -1 to 1.
+
+    >>> lay_out(np.eye(3, dtype=np.float32), "pca").shape
+    (3, 2)
+    """
+    chosen = choose_layout(layout, len(vectors))
+    points = _principal(vectors) if chosen == "pca" else _neighbourhoods(vectors, seed)
+    points = points - (points.max(axis=0) + points.min(axis=0)) / 2
+    scaled: Points = (points / max(float(np.abs(points).max()), 1e-12)).astype(np.float32)
+    return scaled
+
+
+def _principal(vectors: Vectors) -> NDArray[np.float64]:
+    """Return the first two principal components; signs mean nothing, so the largest entry of an axis is positive."""
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    _, axes = np.linalg.eigh(centred.T @ centred)
+    basis = axes[:, ::-1][:, :2]
+    basis = basis * np.sign(basis[np.abs(basis).argmax(axis=0), [0, 1]])
+    points: NDArray[np.float64] = centred @ basis
+    return points
+
+
+def _neighbourhoods(vectors: Vectors, seed: int) -> NDArray[np.float64]:
+    from openTSNE import TSNE
+
+    # Vectors of unit length: the order of distances is that of cosines.
+    fitted = TSNE(
+        perplexity=min(_PERPLEXITY, (len(vectors) - 1) / 3),
+        initialization="pca",
+        random_state=seed,
+        n_jobs=thread_count(),
+    ).fit(vectors)
+    return np.asarray(fitted, dtype=np.float64)
+
+
+def find_outlying(vectors: Vectors) -> NDArray[np.bool_]:
+    """Return which texts are like no others: even their nearest texts are far, measured by what is usual here."""
+    import faiss
+
+    count = min(_NEIGHBOURS, len(vectors) - 1)
+    if count < 1:
+        return np.zeros(len(vectors), dtype=bool)
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+    # The first is the text itself, or its twin.
+    similarity = index.search(vectors, count + 1)[0][:, 1:].mean(axis=1)
+    median = np.median(similarity)
+    # 1.4826 times the median deviation is the standard deviation of normal numbers.
+    spread = 1.4826 * np.median(np.abs(similarity - median))
+    outlying: NDArray[np.bool_] = similarity < median - _DEVIATIONS * max(float(spread), 1e-6)
+    return outlying

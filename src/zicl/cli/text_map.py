@@ -1,0 +1,126 @@
+"""zicl map: the texts of a labelled file in two dimensions, as one HTML file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zicl.cli.console import print_status, progress_bars
+from zicl.cli.options import JsonOption, OfflineOption
+from zicl.cli.preflight import preflight
+from zicl.exceptions import TextError, UsageError
+
+if TYPE_CHECKING:
+    from zicl.apps.map.run import LabelledText
+    from zicl.inputs.tables import InputRow
+
+# The columns that zicl classify writes.
+_LABELS = ("predicted", "labels")
+# Fewer texts are drawn by PCA in any case.
+_FEW = 15
+_LAYOUTS = ("auto", "tsne", "pca")
+
+
+def draw_map(
+    file: Annotated[str, typer.Argument(help="What zicl classify -o wrote, or any file with texts and labels.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
+    text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
+    label_column: Annotated[
+        str | None, typer.Option(help="The column that holds the label. [predicted, as zicl classify writes]")
+    ] = None,
+    id_column: Annotated[str | None, typer.Option(help="The column that names a row. [id, if there is one]")] = None,
+    layout: Annotated[str, typer.Option(help="tsne, pca, or auto: tsne where openTSNE is installed.")] = "auto",
+    limit: Annotated[int, typer.Option(min=3, help="Draw a sample of a larger file.")] = 20_000,
+    encoder: Annotated[str | None, typer.Option(help="The encoder that says which texts are similar.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the layout, and of the sample.")] = 0,
+    offline: OfflineOption = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Draw labelled texts as a map in one HTML file: what is alike, what is unsure, what fits nothing."""
+    preflight(file=file, page=output, maps=True)
+    if layout not in _LAYOUTS:
+        raise UsageError(f"--layout {layout} is not known", hint=f"expected {', '.join(_LAYOUTS)}")
+    from zicl.inputs.tables import read_rows
+
+    read = read_rows(file, text_column=text_column, id_column=id_column, distinct=False)
+    rows = _labelled(read, file, label_column)
+    from zicl.apps.map.run import make_map
+    from zicl.retrieve.encoder import DEFAULT_ENCODER
+
+    with progress_bars() as report:
+        found = make_map(
+            rows,
+            encoder=encoder or DEFAULT_ENCODER,
+            layout=layout,  # type: ignore[arg-type]
+            seed=seed,
+            limit=limit,
+            title=f"{Path(file).name}: {len(rows):,} texts",
+            offline=offline,
+            report=report,
+        )
+        found.save(output)
+    if len(found.rows) < found.total:
+        print_status(f"a sample of {len(found.rows):,} of {found.total:,} texts is drawn: --limit draws more")
+    if found.layout == "pca" and layout == "auto" and len(found.rows) >= _FEW:
+        print_status("drawn by PCA: with openTSNE (pip install 'zicl[map]') neighbours in the picture are similar")
+    shown = {"output": str(output), "texts": len(found.rows), "layout": found.layout, "outlying": sum(found.outlying)}
+    if json_output:
+        typer.echo(json.dumps(shown, ensure_ascii=False))
+    print_status(f"{output}, {output.stat().st_size / 1e6:.1f} MB: open it in a browser")
+
+
+def _labelled(rows: list[InputRow], file: str, column: str | None) -> list[LabelledText]:
+    from zicl.apps.map.run import LabelledText
+
+    columns = rows[0].columns
+    named = column or next((name for name in _LABELS if name in columns), None)
+    if named is None or named not in columns:
+        raise TextError(
+            f"{file} has no column {column or _LABELS[0]!r}, which would hold the labels",
+            hint=f"label it first (zicl classify), or name it with --label-column; there are: {', '.join(columns)}",
+        )
+    return [
+        LabelledText(
+            row.id,
+            row.text,
+            # Rows for a person to review have no label.
+            str(row.columns.get(named) or ""),
+            _number(row.columns, "margin", file, row.id),
+            _number(row.columns, "probability", file, row.id),
+            _reasons(row.columns),
+        )
+        for row in rows
+    ]
+
+
+def _number(columns: Mapping[str, Any], name: str, file: str, row: str) -> float | None:
+    value = columns.get(name)
+    if value in (None, ""):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise TextError(
+            f"{file}, row {row}: {name} is {value!r}", hint="expected a number, as zicl classify writes"
+        ) from error
+
+
+def _reasons(columns: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the columns say of the label's origin: the likeliest labels, and each expert's first choice."""
+    likely: dict[str, float] = {}
+    terms: dict[str, dict[str, float]] = {}
+    for name, value in columns.items():
+        if value in (None, ""):
+            continue
+        if name.startswith("p:"):
+            likely[name[2:]] = float(value)
+        elif name.startswith("term:"):
+            _, term, label = name.split(":", 2)
+            terms.setdefault(term, {})[label] = float(value)
+    best = sorted(likely.items(), key=lambda item: -item[1])[:3]
+    lines = [", ".join(f"{label} {value:.0%}" for label, value in best)] if best else []
+    return (*lines, *(f"{term} says {max(values, key=values.__getitem__)}" for term, values in terms.items()))

@@ -1,0 +1,95 @@
+"""A map has every text with its label and reasons; a large file is sampled by a seed; the command checks first."""
+
+import csv
+import json
+
+import pytest
+
+from tests.apps.distill.conftest import SENTENCES
+from tests.conftest import BagEncoder
+from zicl import ZICLClassifier
+from zicl.apps.map.run import LabelledText, make_map
+from zicl.exceptions import TextError
+
+LABELS = ["film", "food", "train"]
+
+
+@pytest.fixture
+def rows():
+    return [LabelledText(str(n), text, LABELS[n % 3], n / 40, 0.5) for n, text in enumerate(SENTENCES)]
+
+
+def test_a_classifier_draws_its_texts():
+    classifier = ZICLClassifier(None, LABELS, encoder=BagEncoder(), method="z-icl+").fit(SENTENCES)
+    found = classifier.map(SENTENCES, layout="pca")
+    predictions = classifier.classify(SENTENCES)
+    assert [row.label for row in found.rows] == [each.label for each in predictions]
+    assert (
+        found.rows[0].reasons[1]
+        == f"encoder says {LABELS[max(range(3), key=predictions[0].terms['encoder'].__getitem__)]}"
+    )
+    assert found.points.shape == (len(SENTENCES), 2)
+    assert "srcdoc" in found._repr_html_()
+
+
+def test_a_large_file_is_sampled_by_its_seed(rows):
+    def ids(seed):
+        found = make_map(rows, encoder=BagEncoder(), layout="pca", limit=10, seed=seed)
+        assert found.total == len(rows)
+        return [row.id for row in found.rows]
+
+    assert len(ids(1)) == 10
+    assert ids(1) == ids(1) != ids(2)
+
+
+def test_the_page_has_all_and_nothing_gets_out_of_its_data(rows):
+    planted = LabelledText("<i>", "</script><script>document.title='planted'</script>" + "a" * 900, "<b>one</b>")
+    data = make_map([*rows, planted], encoder=BagEncoder(), layout="pca", title="<u>title</u>")
+    page = data.to_html()
+    assert "<script>document.title" not in page
+    assert "<u>title" not in page
+    values = data.data()
+    assert values["label"][-1] == 3
+    assert values["margin"][-1] is None
+    assert values["text"][-1].endswith(" …")
+    assert {len(values[name]) for name in ("x", "y", "id", "text", "label", "margin")} == {len(rows) + 1}
+
+
+def test_a_map_of_two_texts_is_refused(rows):
+    with pytest.raises(TextError, match="shows nothing"):
+        make_map(rows[:2], encoder=BagEncoder())
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    path = tmp_path / "labelled.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["id", "text", "predicted", "margin", "probability", "p:film", "p:food", "term:pile:film"])
+        writer.writerows([n, text, "film", 0.3, 0.65, 0.65, 0.35, 1.5] for n, text in enumerate(SENTENCES))
+    return path
+
+
+def test_a_labelled_file_becomes_a_page(run, labelled, tmp_path, encoder_folder):
+    options = ("--encoder", encoder_folder, "--layout", "pca", "--json")
+    code, out, err = run("map", labelled, "-o", tmp_path / "m.html", *options)
+    assert code == 0, err
+    assert json.loads(out)["texts"] == len(SENTENCES)
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert "film 65%, food 35%" in page
+    assert "pile says film" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "map.png"], "the page is an HTML file"),
+        (["-o", "m.html", "--label-column", "topic"], "has no column 'topic'"),
+        (["-o", "m.html", "--layout", "umap"], "expected auto, tsne, pca"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_loaded(run, labelled, arguments, message):
+    code, _, err = run("map", labelled, *arguments)
+    assert code == 2
+    assert message in err
+    assert "encoding" not in err
