@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser
+.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -72,6 +72,15 @@ test-wheel: $(VENV)/.tested wheel
 	$(VENV)-wheel/bin/pip install --quiet "$(TORCH)"
 	$(VENV)-wheel/bin/pip install --quiet -c constraints.txt dist/*.whl
 	ZICL_WHEEL_PYTHON=$(VENV)-wheel/bin/python $(BIN)/python -m pytest -m wheel tests/wheel
+
+# The documentation as a site, in build/site: a link that leads nowhere is an error.
+$(VENV)/.documented: $(VENV)/.installed
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[docs]"
+	touch $@
+
+docs: $(VENV)/.documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "look at it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .

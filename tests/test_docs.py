@@ -54,6 +54,15 @@ def test_the_page_on_python_has_every_setting_with_its_default():
 
 
 @pytest.mark.real
+def test_the_first_tutorial(tmp_path):
+    page, place = (ROOT / "docs/tutorials/first.md").read_text(encoding="utf-8"), make_place(tmp_path)
+    for block in blocks("sh", page):
+        run_in(place, ["bash", "-euc", block])
+    assert len((place / "to_label.csv").read_text().splitlines()) > 20
+    assert "complaint" in run_python(page, place)
+
+
+@pytest.mark.real
 def test_the_readmes_shell(place):
     said = "".join(run_in(place, ["bash", "-euc", block]) for block in blocks("sh"))
     assert '"predicted": "complaint"' in said
