@@ -1,4 +1,4 @@
-"""A hook of mkdocs: files of the repository that pages link to are put into the site, so that no link leads out of it."""
+"""A hook of mkdocs: what pages link to in the repository is put into the site, so that no link leads out of it."""
 
 from __future__ import annotations
 
