@@ -41,13 +41,15 @@ class EncoderExpert:
 
     With ``plain``, that is the vector of the label's description, or of its words without one. Otherwise it is the mean
     of the vectors of its description and of its words and synonyms in several phrases, and a share of what the label
-    gets for sentences without content is subtracted. ``identity`` is the encoder's, ``encoder`` its name.
+    gets for sentences without content is subtracted. ``identity`` is the encoder's, ``encoder`` its name, and
+    ``cuts`` says whether it reads only the beginning of a text.
     """
 
     embed: Callable[[Sequence[Text]], Vectors]
     identity: str
     encoder: str
     plain: bool = False
+    cuts: Callable[[str], bool] = field(default=lambda _: False, compare=False, repr=False)
     _cache: dict[Labels, tuple[Vectors, Scores]] = field(default_factory=dict, compare=False, repr=False)
     _centred: dict[Labels, tuple[Vectors, Vectors]] = field(default_factory=dict, compare=False, repr=False)
 
