@@ -162,8 +162,10 @@ def status_refusal(status: int, headers: Mapping[str, str]) -> RefusedError:
 def protocol_refusal(error: BaseException | None) -> RefusedError:
     """Return the refusal of bytes that are no HTTP request; the connection cannot be used any more."""
     large = getattr(error, "error_status_hint", 400) == 431
-    kind, expected = (LARGE_HEAD, "at most 64 KiB") if large else (NOT_HTTP, "a request line and headers of HTTP/1.1")
-    detail = "the head of the request is too large" if large else f"the request is not HTTP: {error}"
+    kind, expected = (LARGE_HEAD, "at most 16 KiB") if large else (NOT_HTTP, "a request line and headers of HTTP/1.1")
+    # Without the bytes themselves: they may hold a token.
+    reason = str(error).partition(": bytearray")[0]
+    detail = "the head of the request is too large" if large else f"the request is not HTTP: {reason}"
     hint = "send fewer or shorter headers, and texts in the body" if large else "use an HTTP client"
     return RefusedError(kind, detail, expected=expected, hint=hint, headers={"Connection": "close"})
 
