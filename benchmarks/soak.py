@@ -37,6 +37,8 @@ RESULT = ROOT / "benchmarks" / "results" / "soak.json"
 LABELS = ["terrible", "great"]
 OTHER_LABELS = [["sports", "business"], ["music", "food", "travel"], ["question", "complaint", "praise"]]
 JOB, PILE, COMMON, TOLERANCE = 2000, 500, 500, 1e-4
+# Between short questions, the client does something else.
+PAUSE = 0.02
 
 
 def main() -> None:
@@ -71,7 +73,9 @@ def soak(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             # In turn: whatever else the machine does falls on both.
             for number in range(options.jobs):
                 say(f"idle, then beside job {number + 1}")
-                idle += [visitor.short(known.fresh()) for _ in range(options.short)]
+                for _ in range(options.short):
+                    idle.append(visitor.short(known.fresh()))
+                    time.sleep(PAUSE)
                 loaded += beside_job(known, visitor, options.short)
             say("everything")
             everything(record, known, options, end)
@@ -375,8 +379,7 @@ def beside_job(known: Known, visitor: Visitor, most: int) -> list[float]:
         if not job.is_alive():
             break
         taken.append(milliseconds)
-        # A person or a program that does something else in between.
-        time.sleep(0.02)
+        time.sleep(PAUSE)
     job.join()
     return taken
 
@@ -386,7 +389,7 @@ def everything(record: Record, known: Known, options: argparse.Namespace, end: f
 
     def visit(number: int) -> None:
         visitor = Visitor(record, known, seed=number + 1)
-        while sum(record.kinds.values()) < options.requests - 100 and time.monotonic() < end:
+        while sum(record.kinds.values()) < options.requests and time.monotonic() < end:
             try:
                 visitor.anything()
             except (OSError, http.client.HTTPException, ValueError) as error:
