@@ -35,6 +35,10 @@ def neutral_sentences() -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
+def _reads_all(_text: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class EncoderExpert:
     """Score labels by the cosine of a text's vector to a vector of each label.
@@ -49,7 +53,7 @@ class EncoderExpert:
     identity: str
     encoder: str
     plain: bool = False
-    cuts: Callable[[str], bool] = field(default=lambda _: False, compare=False, repr=False)
+    cuts: Callable[[str], bool] = field(default=_reads_all, compare=False, repr=False)
     _cache: dict[Labels, tuple[Vectors, Scores]] = field(default_factory=dict, compare=False, repr=False)
     _centred: dict[Labels, tuple[Vectors, Vectors]] = field(default_factory=dict, compare=False, repr=False)
 
