@@ -193,6 +193,16 @@ def test_a_small_request_goes_between_the_texts_of_large_ones():
     assert found[:3] == ["small", "other", "two"]
 
 
+def test_a_small_request_does_not_wait_for_a_text_that_it_shares_with_a_large_one():
+    found = asyncio.run(order([*many("large", 20), "same"], ["same"], group=1))
+    assert found == ["same", *many("large", 20)]
+
+
+def test_equal_large_requests_are_computed_once_and_in_order():
+    found = asyncio.run(order(many("large", 20), many("large", 20), group=1))
+    assert found == many("large", 20)
+
+
 def test_requests_of_about_the_same_size_take_turns():
     found = asyncio.run(order(many("a", 20), many("b", 24), group=1))
     assert found[:6] == ["a0", "b0", "a1", "b1", "a2", "b2"]

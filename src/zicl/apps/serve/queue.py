@@ -67,9 +67,10 @@ class StoppingError(Exception):
 
 @dataclass(eq=False)
 class _Entry:
-    """A job in the queue, and the tickets that wait for it, each with the job's number there."""
+    """A job in the queue, and the tickets that wait for it, each with the job's number there; ``owner`` has the turns."""
 
     job: Any
+    owner: Ticket
     waiters: list[tuple[Ticket, int]]
     started: bool = False
 
@@ -84,7 +85,7 @@ class Ticket:
     pending: deque[_Entry] = field(default_factory=deque)
     entries: set[_Entry] = field(default_factory=set)
     done: asyncio.Queue[tuple[int, Any]] = field(default_factory=asyncio.Queue)
-    # How many entries it had to wait for in all.
+    # How many jobs it had to wait for when it came.
     size: int = 0
 
     @property
@@ -140,7 +141,7 @@ class Queue:
         if self.waiting + len(new) > self._places:
             self._metrics.refused.inc()
             raise QueueFullError(self.waiting, self._places, self._pace * self.waiting)
-        ticket = Ticket(len(jobs), self._leave)
+        ticket = Ticket(len(jobs), self._leave, size=cached.count(None))
         for number, (job, answer) in enumerate(zip(jobs, cached, strict=True)):
             if answer is not None:
                 self._metrics.cached.inc()
@@ -153,11 +154,15 @@ class Queue:
     def _join(self, ticket: Ticket, number: int, job: QueuedJob) -> None:
         entry = self._entries.get(job.key)
         if entry is None:
-            entry = self._entries[job.key] = _Entry(job, [])
+            entry = self._entries[job.key] = _Entry(job, ticket, [])
             self._append(ticket, entry)
             self.waiting += 1
         else:
             self._metrics.joined.inc()
+            if not entry.started and ticket.size_class < entry.owner.size_class:
+                # It is computed when the smaller request has its turn.
+                self._remove(entry)
+                self._append(ticket, entry)
         entry.waiters.append((ticket, number))
         ticket.entries.add(entry)
 
@@ -165,8 +170,13 @@ class Queue:
         if not ticket.pending:
             self._turns.append(ticket)
         ticket.pending.append(entry)
-        ticket.size += 1
+        entry.owner = ticket
         self._work_waits.set()
+
+    def _remove(self, entry: _Entry) -> None:
+        entry.owner.pending.remove(entry)
+        if not entry.owner.pending:
+            self._turns.remove(entry.owner)
 
     def _leave(self, ticket: Ticket) -> None:
         for entry in ticket.entries:
@@ -176,7 +186,7 @@ class Queue:
             if not entry.waiters:
                 del self._entries[entry.job.key]
                 self.waiting -= 1
-            elif entry in ticket.pending:
+            elif entry.owner is ticket:
                 self._append(entry.waiters[0][0], entry)
         if ticket.pending:
             ticket.pending.clear()
