@@ -67,7 +67,7 @@ class StoppingError(Exception):
 
 @dataclass(eq=False)
 class _Entry:
-    """A job in the queue, and the tickets that wait for it, each with the job's number there; ``owner`` has the turns."""
+    """A job in the queue, computed when ``owner`` has its turn, and the tickets that wait for it with its number there."""
 
     job: Any
     owner: Ticket
