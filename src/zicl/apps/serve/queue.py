@@ -67,7 +67,7 @@ class StoppingError(Exception):
 
 @dataclass(eq=False)
 class _Entry:
-    """A job in the queue, computed when ``owner`` has its turn, and the tickets that wait for it with its number there."""
+    """A job in the queue: ``owner`` is the ticket in whose turn it is computed; all ``waiters`` have a number for it."""
 
     job: Any
     owner: Ticket
