@@ -67,7 +67,7 @@ class StoppingError(Exception):
 
 @dataclass(eq=False)
 class _Entry:
-    """A job in the queue: ``owner`` is the ticket in whose turn it is computed; all ``waiters`` have a number for it."""
+    """A job in the queue, computed when its ``owner`` has a turn; ``waiters`` are tickets with the job's number there."""
 
     job: Any
     owner: Ticket
