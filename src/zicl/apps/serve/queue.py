@@ -67,7 +67,7 @@ class StoppingError(Exception):
 
 @dataclass(eq=False)
 class _Entry:
-    """A job in the queue, computed when its ``owner`` has a turn; ``waiters`` are tickets with the job's number there."""
+    """A job in the queue, computed in a turn of ``owner``, and the tickets that wait for it, with its number there."""
 
     job: Any
     owner: Ticket
