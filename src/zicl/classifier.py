@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ from zicl.prompt.labels import Labels
 from zicl.retrieve.clusters import Clusters, fit_clusters
 from zicl.retrieve.concat import ConcatIndex
 from zicl.retrieve.embedding import each_text
-from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder
+from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, cuts
 from zicl.retrieve.from_texts import index_texts
 from zicl.retrieve.index import Index, Searchable
 from zicl.retrieve.strategies.base import RETRIEVERS
@@ -389,9 +390,10 @@ class ZICLClassifier(TextClassifier):
             index = self._open_index()
         if searched and index is not None:
             # The queries are embedded for the search already.
-            return EncoderExpert(each_text(index.embed), index.encoder.identity, index.encoder.name, plain)
+            encoder = index.encoder
+            return EncoderExpert(each_text(index.embed), encoder.identity, encoder.name, plain, partial(cuts, encoder))
         encoder = index.encoder if index is not None else cached_encoder(self.encoder, self.offline)
-        return EncoderExpert(cached_embedder(encoder), encoder.identity, encoder.name, plain)
+        return EncoderExpert(cached_embedder(encoder), encoder.identity, encoder.name, plain, partial(cuts, encoder))
 
     def _set_fitted(self, settings: Settings, ensemble: Ensemble, fitted: Fitted) -> ZICLClassifier:
         self.ensemble_, self.pipeline_, self.fitted_ = ensemble, ensemble.main, fitted

@@ -5,7 +5,7 @@ import pytest
 
 from tests.conftest import DOCUMENTS
 from zicl.exceptions import ModelNotFoundError
-from zicl.retrieve.encoder import SentenceEncoder, load_encoder
+from zicl.retrieve.encoder import SentenceEncoder, cuts, load_encoder
 
 
 def test_encoding_matches_sentence_transformers_whatever_the_batch(encoder_folder):
@@ -16,6 +16,14 @@ def test_encoding_matches_sentence_transformers_whatever_the_batch(encoder_folde
     assert np.abs(encoder.encode(texts[:1]) - expected[:1]).max() < 1e-5
     assert np.linalg.norm(encoder.encode(texts), axis=1) == pytest.approx(1, abs=1e-5)
     assert encoder.identity == load_encoder(str(encoder_folder)).identity
+
+
+def test_a_text_that_is_longer_than_the_encoder_reads(encoder_folder):
+    encoder = load_encoder(str(encoder_folder))
+    most = encoder.model.max_seq_length
+    assert not cuts(encoder, "soup")
+    assert not cuts(encoder, "soup " * (most // 4))
+    assert cuts(encoder, "soup " * 2 * most)
 
 
 @pytest.mark.parametrize("name", ["unsup-simcse-tiny", "sup-simcse-tiny"])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import DOCUMENTS
 from zicl.exceptions import ModelError, StorageError, ZICLError
-from zicl.retrieve.encoder import DEFAULT_ENCODER, SentenceEncoder, load_encoder
+from zicl.retrieve.encoder import DEFAULT_ENCODER, SentenceEncoder, cuts, load_encoder
 from zicl.retrieve.onnx import OnnxEncoder, convert
 
 SENTENCES = [sentence for text in DOCUMENTS for sentence in text.split(". ")]
@@ -168,6 +168,10 @@ def test_no_texts_and_long_texts(tmp_path, original, folder):
     first, same, other = short.encode(["the soup was", "the soup was cold and thin", "the soup cold and thin"])
     assert np.abs(first - same).max() < 1e-6
     assert np.abs(first - other).max() > 1e-3
+    assert [cuts(short, text) for text in ("the soup was", "soup", "the soup was cold", "the soup " * 99)] == [
+        *(False, False),
+        *(True, True),
+    ]
 
 
 def test_identity_is_the_content(tmp_path, original, folder):

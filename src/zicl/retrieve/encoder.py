@@ -36,6 +36,11 @@ class Encoder(Protocol):
     def __hash__(self) -> int: ...
 
 
+def cuts(encoder: Encoder, text: str) -> bool:
+    """Return whether an encoder reads only the beginning of a text; one that cannot say so reads it all."""
+    return bool(getattr(encoder, "cuts", lambda _: False)(text))
+
+
 class SentenceEncoder:
     """A sentence-transformers model as an encoder. Deep copies return the encoder itself."""
 
@@ -67,6 +72,13 @@ class SentenceEncoder:
                 chosen = order[start : start + _BATCH]
                 result[chosen] = self._forward([tokens[i] for i in chosen], int(lengths[chosen[0]]))
         return result
+
+    def cuts(self, text: str) -> bool:
+        """Return whether a text is longer than what its vector is made of."""
+        most = getattr(self.model, "max_seq_length", None)
+        if most is None or len(text) <= most - 2 or not self._is_plain():
+            return False
+        return len(self.model.tokenizer(text, verbose=False)["input_ids"]) > int(most)
 
     def _forward(self, rows: list[list[int]], width: int) -> Vectors:
         import torch

@@ -62,6 +62,11 @@ class OnnxEncoder:
             start += size
         return result
 
+    def cuts(self, text: str) -> bool:
+        """Return whether a text is longer than what its vector is made of."""
+        # A token has at least one character, and two tokens are put around the text.
+        return len(text) > self._max_tokens - 2 and bool(self._tokenizer.encode(text).overflowing)
+
     def _forward(self, rows: list[list[int]]) -> NDArray[np.float32]:
         """Run one batch, pool it and scale its vectors to unit length; the first row is the longest."""
         ids = np.zeros((len(rows), max(1, len(rows[0]))), dtype=np.int64)

@@ -132,6 +132,11 @@ class Ensemble:
         inputs = tuple(pipeline.prepare(text, labels, identical) for pipeline in self.pipelines)
         return PreparedText(text.strip(), labels or self.labels, inputs, vector)
 
+    def cuts(self, prepared: PreparedText) -> bool:
+        """Return whether a text is too long for an expert, which then sees only a part of it."""
+        in_prompt = any(prompt.input_cut for prompt in prepared.prompts)
+        return in_prompt or (self.encoder_expert is not None and self.encoder_expert.cuts(str(prepared.text)))
+
     def predict(self, prepared: PreparedText, scores: Sequence[BranchScores]) -> Prediction:
         """Turn a text's vector and the scores of all its prompts into one prediction."""
         rows = zip(self.pipelines, prepared.inputs, scores, strict=True)

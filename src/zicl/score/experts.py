@@ -35,19 +35,25 @@ def neutral_sentences() -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
+def _reads_all(_text: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class EncoderExpert:
     """Score labels by the cosine of a text's vector to a vector of each label.
 
     With ``plain``, that is the vector of the label's description, or of its words without one. Otherwise it is the mean
     of the vectors of its description and of its words and synonyms in several phrases, and a share of what the label
-    gets for sentences without content is subtracted. ``identity`` is the encoder's, ``encoder`` its name.
+    gets for sentences without content is subtracted. ``identity`` is the encoder's, ``encoder`` its name, and
+    ``cuts`` says whether it reads only the beginning of a text.
     """
 
     embed: Callable[[Sequence[Text]], Vectors]
     identity: str
     encoder: str
     plain: bool = False
+    cuts: Callable[[str], bool] = field(default=_reads_all, compare=False, repr=False)
     _cache: dict[Labels, tuple[Vectors, Scores]] = field(default_factory=dict, compare=False, repr=False)
     _centred: dict[Labels, tuple[Vectors, Vectors]] = field(default_factory=dict, compare=False, repr=False)
 

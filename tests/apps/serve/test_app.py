@@ -163,6 +163,54 @@ def test_a_body_that_is_not_json_says_where(client):
     assert "line 3, column 10" in problem["detail"]
 
 
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b'{\n "text": "\xff"}', "line 2, column 11: a byte that is not UTF-8"),
+        (b"[" * 5000, "line 1, column 101: more than 100 lists and objects"),
+        (b'{"k":\n' + b"1" * 5000 + b"}", "line 2, column 1: a number with too many digits"),
+    ],
+)
+def test_what_the_parser_gives_up_at_has_a_place_too(client, body, says):
+    answer = client.post("/v1/classify", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert says in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "says"),
+    [
+        (rb'{"\ud800": 1, "text": "a"}', None, r'the key "\ud800" holds a broken character'),
+        (
+            rb'{"text": "a", "labels": ["a", {"name": "b", "\udfff": 1}]}',
+            "labels.1",
+            r'the key "\udfff" of labels.1 holds',
+        ),
+        (rb'{"text": "a", "labels": ["a\ud800", "b"]}', "labels.0", "labels.0 holds a broken character"),
+        (rb'{"text": "a", "method": "\ud800"}', "method", "method holds a broken character"),
+    ],
+)
+def test_half_a_character_is_named_where_it_is(client, body, field, says):
+    answer = client.post("/v1/classify", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
+    assert answer.json().get("field") == field
+
+
+def test_head_is_get_without_a_body(client):
+    for path in ("/", "/healthz", "/readyz", "/metrics", "/v1/info", "/v1/paragraph/0", "/openapi.json"):
+        head, get = client.head(path), client.get(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["Content-Type"] == get.headers["Content-Type"]
+    assert client.head("/v1/classify").status_code == 405
+    assert client.head("/v1/nothing").status_code == 404
+
+
+def test_a_text_that_was_cut_is_marked(client):
+    short, long = client.post("/v1/classify", json={"texts": ["A film.", "A film. " * 200]}).json()["results"]
+    assert (short["truncated"], long["truncated"]) == (False, True)
+
+
 def test_wrong_names_come_with_those_that_info_lists(client):
     info = client.get("/v1/info").json()
 

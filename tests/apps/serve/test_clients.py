@@ -9,6 +9,7 @@ import pytest
 
 from tests.apps.serve.conftest import TEXTS, listening
 from tests.waiting import WAIT_SECONDS, wait_until
+from zicl import ZICLClassifier
 from zicl.apps.serve.body import RequestBody
 from zicl.apps.serve.limits import RequestLimits
 
@@ -53,10 +54,12 @@ def test_a_stream_whose_client_vanishes_frees_its_places(gated):
         leaving = raw_request(address, {"texts": TEXTS, "stream": True})
         assert gated.lm.begun.wait(WAIT_SECONDS)
         more = raw_request(address, {"texts": [f"{text} Again." for text in TEXTS], "stream": True})
-        wait_until(lambda: service.queue.waiting == len(TEXTS))
+        # One is being computed.
+        wait_until(lambda: service.queue.waiting == 2 * len(TEXTS) - 1)
         more.close()
-        wait_until(lambda: service.queue.waiting == 0)
+        wait_until(lambda: service.queue.waiting == len(TEXTS) - 1)
         leaving.close()
+        wait_until(lambda: service.queue.waiting == 0)
         gated.lm.gate.set()
         assert post(address, {"text": "Still there."}).status_code == 200
 
@@ -110,3 +113,19 @@ def test_a_body_that_does_not_come_is_given_up(classifier, monkeypatch):
             head = f"POST /v1/classify HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
             found.sendall(f"{head}Content-Length: 50\r\n\r\n{{".encode())
             assert b" 408 " in found.recv(1000)
+
+
+def test_an_answer_is_the_same_whatever_else_is_computed(served_index, lm):
+    def fresh():
+        return ZICLClassifier(served_index, ["terrible", "great"], lm, method="no-demos", offline=True).fit()
+
+    def ask(address, number):
+        return post(address, {"text": TEXTS[number], "explain": True}).content
+
+    with listening(fresh()) as (address, _):
+        alone = [ask(address, number) for number in range(6)]
+    with listening(fresh()) as (address, service), ThreadPoolExecutor(8) as clients:
+        large = clients.submit(post, address, {"texts": [f"{text} {n}" for text in TEXTS for n in range(20)]})
+        wait_until(lambda: service.queue.waiting)
+        assert list(clients.map(lambda number: ask(address, number), range(6))) == alone
+        assert not large.done()

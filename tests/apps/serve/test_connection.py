@@ -1,5 +1,7 @@
 """Connections that bring no request are closed; slow work is not."""
 
+import http.client
+import json
 import socket
 from types import SimpleNamespace
 
@@ -66,6 +68,28 @@ def test_a_head_that_does_not_come_is_given_up(port, monkeypatch, beginning):
     monkeypatch.setattr(Connection, "seconds", 0.3)
     with connect(port) as client:
         assert is_closed(client, beginning)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "kind"),
+    [
+        (b"hello\r\n\r\n", 400, "not-http"),
+        (b"GET / HTTP/1.1\r\n\r\n", 400, "not-http"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", 400, "not-http"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 100_000, 431, "large-head"),
+        (b"FETCH / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", 405, "method-not-allowed"),
+    ],
+)
+def test_what_is_no_http_gets_a_problem_document(port, sent, status, kind):
+    with connect(port) as client:
+        client.sendall(sent)
+        answer = http.client.HTTPResponse(client)
+        answer.begin()
+        problem = json.loads(answer.read())
+    assert answer.status == problem["status"] == status
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert problem["type"] == f"urn:zicl:problem:{kind}"
+    assert problem["hint"]
 
 
 def test_letters_one_by_one_do_not_prolong_the_time(port, monkeypatch):

@@ -5,6 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -172,17 +173,59 @@ def test_what_another_client_waits_for_stays_when_the_first_leaves():
     assert asyncio.run(run()) == [["a"], ["c"]]
 
 
-def test_a_large_request_holds_up_no_small_one():
-    async def run():
-        async with busy("x", places=100, group=2) as (queue, worker, first):
-            large = queue.admit(works(*(f"large {n}" for n in range(20))))
-            small = queue.admit(works("small"))
-            worker.gate.set()
-            for ticket in (first, large, small):
-                await results(ticket)
-            return worker.groups
+async def order(*requests, **options):
+    """In which order the jobs of several requests are computed, all of which wait when the worker becomes free."""
+    async with busy("first", places=1000, **options) as (queue, worker, first):
+        tickets = [queue.admit(works(*keys)) for keys in requests]
+        worker.gate.set()
+        for ticket in (first, *tickets):
+            await results(ticket)
+        return [key for group in worker.groups for key in group][1:]
 
-    assert asyncio.run(run())[1] == ["large 0", "small"]
+
+def many(name, count):
+    return [f"{name}{number}" for number in range(count)]
+
+
+def test_a_small_request_goes_between_the_texts_of_large_ones():
+    larges = [many(f"large {letter} ", 100) for letter in "abcdefgh"]
+    found = asyncio.run(order(*larges, ["small"], ["other", "two"], group=1))
+    assert found[:3] == ["small", "other", "two"]
+
+
+def test_a_small_request_does_not_wait_for_a_text_that_it_shares_with_a_large_one():
+    found = asyncio.run(order([*many("large", 20), "same"], ["same"], group=1))
+    assert found == ["same", *many("large", 20)]
+
+
+def test_equal_large_requests_are_computed_once_and_in_order():
+    found = asyncio.run(order(many("large", 20), many("large", 20), group=1))
+    assert found == many("large", 20)
+
+
+def test_requests_of_about_the_same_size_take_turns():
+    found = asyncio.run(order(many("a", 20), many("b", 24), group=1))
+    assert found[:6] == ["a0", "b0", "a1", "b1", "a2", "b2"]
+
+
+def test_a_large_request_has_its_turn_however_many_small_ones_come():
+    async def run():
+        async with busy("first", places=1000, group=1) as (queue, worker, first):
+            large = queue.admit(works(*many("large", 4)))
+            small = [queue.admit(works(f"small {number}")) for number in range(3)]
+            worker.gate.set()
+            # At any time some small ones wait.
+            for number in range(3, 60):
+                small.append(queue.admit(works(f"small {number}")))
+                await results(small.pop(0))
+            for ticket in (first, large, *small):
+                await results(ticket)
+            return [key for group in worker.groups for key in group][1:]
+
+    found = asyncio.run(run())
+    places = [found.index(key) for key in many("large", 4)]
+    assert places[0] == 7
+    assert all(later - earlier < 15 for earlier, later in pairwise(places))
 
 
 def test_stopping_finishes_what_runs_and_tells_what_waits():

@@ -9,12 +9,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from zicl._util.process import __version__
 from zicl.apps.serve import problems, schema
 from zicl.apps.serve import queue as metrics
 from zicl.apps.serve.body import RequestBody
+from zicl.apps.serve.json_problems import not_json
 from zicl.apps.serve.page import Page
 from zicl.apps.serve.problems import invalid_request, refusal, status_refusal
 from zicl.apps.serve.security import Access, AccessGuard, SecurityHeaders
@@ -55,7 +56,19 @@ def make_app(service: Service, access: Access, page: Page) -> ASGIApp:
     limits = service.limits
     api = _make_api(service, page)
     inner = RequestBody(api, max_bytes=limits.body, max_requests=limits.queue, addresses=_REQUESTS)
-    return SecurityHeaders(AccessGuard(inner, access, page), service.metrics)
+    return _HeadAsGet(SecurityHeaders(AccessGuard(inner, access, page), service.metrics))
+
+
+class _HeadAsGet:
+    """Answer HEAD as GET: the server leaves the body out."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; a copy, because the server decides by the method that was sent."""
+        head = scope["type"] == "http" and scope["method"] == "HEAD"
+        await self._app({**scope, "method": "GET"} if head else scope, receive, send)
 
 
 class _API(FastAPI):
@@ -179,6 +192,9 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     return invalid_request(invalid.errors(), _REQUESTS.get(request.url.path), invalid.body).response()
 
 
-async def _answer_status(_request: Request, error: Exception) -> Response:
+async def _answer_status(request: Request, error: Exception) -> Response:
     refused = cast(HTTPException, error)
+    if refused.status_code == 400 and refused.__cause__ is not None:
+        # The framework does not say why it could not read the body.
+        return not_json(refused.__cause__, await request.body()).response()
     return status_refusal(refused.status_code, refused.headers or {}).response()

@@ -28,6 +28,8 @@ from zicl.score.factory import make_retriever
 
 # An index caches its queries; a server that runs for months has to clear them.
 _CACHED_TEXTS = 256
+# A model on another machine is asked about this many texts at a time: it computes them side by side.
+_REMOTE_GROUP = 16
 _PACKAGES = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu", "numpy")
 
 
@@ -50,12 +52,19 @@ class Engine:
             find_asset("wordnet", offline=classifier.offline)
 
     def compute(self, jobs: Sequence[Job]) -> list[Any]:
-        """Return an answer or an exception for each job; the language model scores all prompts together."""
+        """Return an answer or an exception for each job of a group; the language model scores its prompts together."""
         outcomes = compute(jobs, lambda prompts: self._lm().score(prompts))
         for index in (self.index, self.classifier.index_):
             if isinstance(index, Index | ConcatIndex) and index.cached_texts > _CACHED_TEXTS:
                 index.clear_cache()
         return outcomes
+
+    @property
+    def group(self) -> int:
+        """How many texts are computed together: one, so that its numbers depend on no other text."""
+        lm = self.classifier.lm
+        name = lm if isinstance(lm, str) else getattr(lm, "name", "")
+        return _REMOTE_GROUP if is_remote(name) else 1
 
     def _lm(self) -> LanguageModel:
         """Return the language model; where the server's settings ask none, it is loaded by the first that needs it."""

@@ -113,7 +113,9 @@ class ClassifyJob:
         prepared = configured.ensemble.prepare(self.text)
 
         def finish(scores: Sequence[BranchScores]) -> ClassifyAnswer:
-            result = _result_out(configured.ensemble.predict(prepared, scores), explain=self.explain, top=self.top)
+            prediction = configured.ensemble.predict(prepared, scores)
+            truncated = configured.ensemble.cuts(prepared)
+            result = _result_out(prediction, truncated=truncated, explain=self.explain, top=self.top)
             # The cache's key counts as well: a request may name many labels.
             weight = len(result.model_dump_json(exclude_unset=True)) + len(self.text) + configured.weight
             return ClassifyAnswer(result, configured.settings, weight)
@@ -203,7 +205,7 @@ def _unscored(word: str) -> schema.SuggestionOut:
     return schema.SuggestionOut(word=word, score=None)
 
 
-def _result_out(prediction: Prediction, *, explain: bool, top: int | None = None) -> schema.ResultOut:
+def _result_out(prediction: Prediction, *, truncated: bool, explain: bool, top: int | None = None) -> schema.ResultOut:
     result = schema.ResultOut(
         index=0,
         label=prediction.label,
@@ -211,6 +213,7 @@ def _result_out(prediction: Prediction, *, explain: bool, top: int | None = None
         margin=prediction.margin,
         probabilities=prediction.probabilities if top is None else dict(prediction.top(top)),
         log_likelihoods={s.label: s.log_likelihood for s in prediction.scores if s.log_likelihood is not None},
+        truncated=truncated,
     )
     # A field that is not set is left out of the answer.
     return result.model_copy(update={"explanation": _explanation_out(prediction)}) if explain else result

@@ -38,6 +38,7 @@ class ProblemKind(NamedTuple):
 
 
 MALFORMED = ProblemKind("malformed", 400, "The request cannot be read")
+NOT_HTTP = ProblemKind("not-http", 400, "The request cannot be read")
 UNAUTHORIZED = ProblemKind("unauthorized", 401, "A token is needed")
 FOREIGN_HOST = ProblemKind("foreign-host", 403, "The request is for another host")
 FOREIGN_ORIGIN = ProblemKind("foreign-origin", 403, "The request comes from another site")
@@ -48,6 +49,7 @@ TOO_LARGE = ProblemKind("too-large", 413, "The request is too large")
 NOT_JSON = ProblemKind("not-json", 415, "The request is not JSON")
 INVALID = ProblemKind("invalid", 422, "The request cannot be used")
 OVER_LIMIT = ProblemKind("over-limit", 422, "The request is over a limit")
+LARGE_HEAD = ProblemKind("large-head", 431, "The request is too large")
 INTERNAL = ProblemKind("internal", 500, "The server made a mistake")
 BUSY = ProblemKind("busy", 503, "Too many texts are waiting")
 OVERDUE = ProblemKind("overdue", 503, "The answer took too long")
@@ -157,6 +159,17 @@ def status_refusal(status: int, headers: Mapping[str, str]) -> RefusedError:
     return RefusedError(kind, detail, expected=expected, hint="/openapi.json lists all addresses", headers=headers)
 
 
+def protocol_refusal(error: BaseException | None) -> RefusedError:
+    """Return the refusal of bytes that are no HTTP request; the connection cannot be used any more."""
+    large = getattr(error, "error_status_hint", 400) == 431
+    kind, expected = (LARGE_HEAD, "at most 16 KiB") if large else (NOT_HTTP, "a request line and headers of HTTP/1.1")
+    # Without the bytes themselves: they may hold a token.
+    reason = str(error).partition(": bytearray")[0]
+    detail = "the head of the request is too large" if large else f"the request is not HTTP: {reason}"
+    hint = "send fewer or shorter headers, and texts in the body" if large else "use an HTTP client"
+    return RefusedError(kind, detail, expected=expected, hint=hint, headers={"Connection": "close"})
+
+
 # An unknown key is chosen by the client and may be long.
 _SHOWN_CHARACTERS, _SHOWN_ERRORS = 60, 5
 _JSON_TYPES = {list: "a list", str: "a string", bool: "a truth value", int: "a number", float: "a number"}
@@ -169,7 +182,9 @@ def invalid_request(errors: Sequence[Any], model: type[BaseModel] | None = None,
     """
     first = errors[0]
     if first["type"] == "json_invalid":
-        return _not_json(first, body if isinstance(body, str) else "")
+        return malformed(body if isinstance(body, str) else "", int(first["loc"][-1]), first["ctx"]["error"])
+    if any(error["type"] == "string_unicode" for error in errors) and (broken := _broken_text(body)):
+        return broken
     if tuple(first["loc"]) == ("body",) and first["type"] != "value_error":
         return _not_an_object(first, model)
     # The first part of a place says where in the request it is: in its body or in its path.
@@ -198,14 +213,51 @@ def _expected(error: FieldError) -> str:
     return error.expected or "a value as /openapi.json describes it"
 
 
-def _not_json(error: Any, text: str) -> RefusedError:
-    before = text[: int(error["loc"][-1])]
+def malformed(before: str, place: int, reason: str) -> RefusedError:
+    """Return the refusal of a body that is not JSON; ``place`` is that of the error in the text."""
+    before = before[:place]
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
     return RefusedError(
         MALFORMED,
-        f"the body is not JSON: line {line}, column {column}: {error['ctx']['error']}",
-        expected="a JSON object",
-        hint="check quotes and commas there",
+        f"the body is not JSON: line {line}, column {column}: {reason}",
+        expected="a JSON object in UTF-8",
+        hint="check what is there: quotes, commas and the encoding",
+    )
+
+
+def _broken_text(body: Any) -> RefusedError | None:
+    """Return the refusal of the first text or key of a body that holds half of a character, if one does."""
+    waiting: list[tuple[tuple[int | str, ...], Any]] = [((), body)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str) and not _is_whole(value):
+            return _broken(_joined(path), path)
+        if isinstance(value, dict):
+            for key in value:
+                if not _is_whole(key):
+                    shown = key[:_SHOWN_CHARACTERS].encode("ascii", "backslashreplace").decode()
+                    return _broken(f'the key "{shown}"' + (f" of {_joined(path)}" if path else ""), path)
+            waiting += reversed([((*path, key), inner) for key, inner in value.items()])
+        elif isinstance(value, list):
+            waiting += reversed([((*path, number), inner) for number, inner in enumerate(value)])
+    return None
+
+
+def _is_whole(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _joined(path: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, path))[:_SHOWN_CHARACTERS]
+
+
+def _broken(what: str, path: tuple[int | str, ...]) -> RefusedError:
+    return RefusedError(
+        INVALID,
+        f"{what} holds a broken character (a lone surrogate)",
+        expected="characters: of \\ud800 to \\udfff only pairs",
+        hint="read the data as UTF-8",
+        field=_joined(path) or None,
     )
 
 

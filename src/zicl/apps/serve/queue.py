@@ -1,4 +1,4 @@
-"""A bounded queue in front of one worker: waiting jobs are computed in groups, equal jobs once; and its counters."""
+"""A bounded queue in front of one worker: short requests go between the texts of long ones; and its counters."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from zicl._util.cache import BoundedCache
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
-# Texts computed together: enough to sort by length, few enough that the first results come soon.
-_GROUP = 16
+# Smaller requests go first, but no more than this many texts in a row before the request that has waited longest.
+_MOST_PASSES = 7
 
 
 class ServerMetrics:
@@ -67,9 +67,10 @@ class StoppingError(Exception):
 
 @dataclass(eq=False)
 class _Entry:
-    """A job in the queue, and the tickets that wait for it, each with the job's number there."""
+    """A job in the queue, computed in a turn of ``owner``, and the tickets that wait for it, with its number there."""
 
     job: Any
+    owner: Ticket
     waiters: list[tuple[Ticket, int]]
     started: bool = False
 
@@ -84,6 +85,13 @@ class Ticket:
     pending: deque[_Entry] = field(default_factory=deque)
     entries: set[_Entry] = field(default_factory=set)
     done: asyncio.Queue[tuple[int, Any]] = field(default_factory=asyncio.Queue)
+    # How many jobs it had to wait for when it came.
+    size: int = 0
+
+    @property
+    def size_class(self) -> int:
+        """Requests of 2 to 3, of 4 to 7, of 8 to 15 texts and so on count as equally large."""
+        return self.size.bit_length()
 
     async def next(self, seconds: float | None = None) -> tuple[int, Any]:
         """Return the next result, an answer or an exception; raise TimeoutError after ``seconds``."""
@@ -95,7 +103,12 @@ class Ticket:
 
 
 class Queue:
-    """A bounded and fair queue: requests take turns to fill a group, so that a large one does not delay small ones."""
+    """A bounded and fair queue in which a large request does not delay small ones.
+
+    Jobs are computed one by one, so that no answer depends on what other clients ask for; a ``group`` above 1 is for
+    models that are asked about many texts at a time. Smaller requests go first, requests of about the same size take
+    turns, and a request that is passed over again and again has its turn all the same.
+    """
 
     def __init__(
         self,
@@ -105,11 +118,13 @@ class Queue:
         places: int,
         cache: BoundedCache[Hashable, Any],
         metrics: ServerMetrics,
-        group: int = _GROUP,
+        group: int = 1,
     ) -> None:
-        self._compute, self._executor, self._places, self._group = compute, executor, places, group
+        self._compute, self._executor, self._places, self.group = compute, executor, places, group
         self._cache, self._metrics = cache, metrics
+        # Those with waiting jobs; the one that has waited longest since it last had a turn comes first.
         self._turns: deque[Ticket] = deque()
+        self._passes = 0
         self._entries: dict[Hashable, _Entry] = {}
         self._work_waits = asyncio.Event()
         # Recent seconds per text, to estimate Retry-After.
@@ -126,7 +141,7 @@ class Queue:
         if self.waiting + len(new) > self._places:
             self._metrics.refused.inc()
             raise QueueFullError(self.waiting, self._places, self._pace * self.waiting)
-        ticket = Ticket(len(jobs), self._leave)
+        ticket = Ticket(len(jobs), self._leave, size=cached.count(None))
         for number, (job, answer) in enumerate(zip(jobs, cached, strict=True)):
             if answer is not None:
                 self._metrics.cached.inc()
@@ -139,11 +154,15 @@ class Queue:
     def _join(self, ticket: Ticket, number: int, job: QueuedJob) -> None:
         entry = self._entries.get(job.key)
         if entry is None:
-            entry = self._entries[job.key] = _Entry(job, [])
+            entry = self._entries[job.key] = _Entry(job, ticket, [])
             self._append(ticket, entry)
             self.waiting += 1
         else:
             self._metrics.joined.inc()
+            if not entry.started and ticket.size_class < entry.owner.size_class:
+                # It is computed when the smaller request has its turn.
+                self._remove(entry)
+                self._append(ticket, entry)
         entry.waiters.append((ticket, number))
         ticket.entries.add(entry)
 
@@ -151,7 +170,13 @@ class Queue:
         if not ticket.pending:
             self._turns.append(ticket)
         ticket.pending.append(entry)
+        entry.owner = ticket
         self._work_waits.set()
+
+    def _remove(self, entry: _Entry) -> None:
+        entry.owner.pending.remove(entry)
+        if not entry.owner.pending:
+            self._turns.remove(entry.owner)
 
     def _leave(self, ticket: Ticket) -> None:
         for entry in ticket.entries:
@@ -161,7 +186,7 @@ class Queue:
             if not entry.waiters:
                 del self._entries[entry.job.key]
                 self.waiting -= 1
-            elif entry in ticket.pending:
+            elif entry.owner is ticket:
                 self._append(entry.waiters[0][0], entry)
         if ticket.pending:
             ticket.pending.clear()
@@ -192,8 +217,9 @@ class Queue:
 
     def _take_group(self) -> list[_Entry]:
         group: list[_Entry] = []
-        while self._turns and len(group) < self._group:
-            ticket = self._turns.popleft()
+        while self._turns and len(group) < self.group:
+            ticket = self._next_turn()
+            self._turns.remove(ticket)
             entry = ticket.pending.popleft()
             if ticket.pending:
                 self._turns.append(ticket)
@@ -203,6 +229,14 @@ class Queue:
                 group.append(entry)
         self._report_waiting()
         return group
+
+    def _next_turn(self) -> Ticket:
+        smallest, longest = min(self._turns, key=lambda ticket: ticket.size_class), self._turns[0]
+        if smallest is longest or self._passes == _MOST_PASSES:
+            self._passes = 0
+            return longest
+        self._passes += 1
+        return smallest
 
     def _finish(self, entry: _Entry, outcome: Any) -> None:
         if self._entries.get(entry.job.key) is entry:

@@ -183,6 +183,7 @@ class ResultOut(_Model):
     margin: float
     probabilities: dict[str, float]
     log_likelihoods: dict[str, float] = Field(description="By label; {} where no language model was asked.")
+    truncated: bool = Field(description="Whether the text was too long: only a part of it was read.")
     explanation: ExplanationOut | None = None
 
 

@@ -6,19 +6,22 @@ import asyncio
 import math
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from zicl.apps.serve.app import make_app
 from zicl.apps.serve.limits import RequestLimits
 from zicl.apps.serve.page import load_page
+from zicl.apps.serve.problems import protocol_refusal
 from zicl.apps.serve.security import Access
 from zicl.apps.serve.service import Load, Service
 from zicl.exceptions import UsageError
@@ -148,6 +151,7 @@ class Connection(H11Protocol):
         super().__init__(*given, **named)
         self._head_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
+        self._refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, and send small packets at once."""
@@ -159,11 +163,35 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Stop the timer when the head is complete; a part of it does not restart the timer."""
+        if self._refused:
+            return
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
+        if not self._refused and self.cycle is not None and not self.cycle.response_complete:
             self._stop_head_timer()
         elif self._head_timer is None:
             self._start_head_timer()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP request with a problem document, and end the connection.
+
+        What the client still sends is discarded: it would otherwise lose the connection before it reads the answer.
+        """
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.close()
+            return
+        self._refused = True
+        if self.cycle is not None:
+            # An application that waits for the rest of a body gets no more of it.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        # Called where the error is caught.
+        answer = protocol_refusal(sys.exc_info()[1]).response()
+        head = h11.Response(
+            status_code=answer.status_code, headers=answer.raw_headers, reason=STATUS_PHRASES[answer.status_code]
+        )
+        for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.write_eof()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop both timers."""

@@ -82,6 +82,7 @@ class Service:
     async def _load_engine(self) -> None:
         try:
             self._engine = await asyncio.get_running_loop().run_in_executor(self._executor, self._make_engine)
+            self.queue.group = self._engine.group
             self.metrics.ready.set(1)
         except Exception as error:
             # Raised again by ``server.serve``.

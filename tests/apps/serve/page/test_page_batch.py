@@ -76,7 +76,7 @@ def test_a_text_that_cannot_be_used_is_passed_over(visitor):
 
 
 class SteppedLM(GatedLM):
-    """A language model that scores one group of prompts per step."""
+    """A language model that scores one text per step."""
 
     def __init__(self, lm):
         super().__init__(lm)
@@ -95,7 +95,7 @@ def test_results_appear_as_they_are_computed(browser, served_index, lm):
         visitor.choose("mode", "many")
         visitor.paste("#texts", "\n".join(f"Soup {number} of the week." for number in range(36)))
         visitor.click("#run")
-        for count in (16, 32):
+        for count in (1, 2):
             model.step.release()
             wait_until(lambda count=count: len(visitor.rows()) == count)
             assert visitor.one("#batch progress").get_attribute("value") == str(count)

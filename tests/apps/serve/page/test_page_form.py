@@ -39,6 +39,77 @@ def test_errors_appear_where_they_belong(visitor):
     assert not visitor.all(".problem")
 
 
+BODIES = """
+const fetched = window.fetch;
+window.bodies = [];
+window.fetch = (path, asked) => {
+  if (asked.body) window.bodies.push(JSON.parse(asked.body));
+  return fetched(path, asked);
+};
+"""
+
+
+def test_a_label_with_another_name_loses_what_belonged_to_the_old_one(visitor):
+    visitor.js(BODIES)
+    assert visitor.texts("#labels .chip") == ["bad×", "good×"]
+    first, second = visitor.all("#labels .name")
+    for field, name in ((first, "sports"), (second, "business")):
+        field.send_keys(Keys.CONTROL, "a")
+        field.send_keys(name)
+    assert visitor.texts("#labels .chip") == []
+    visitor.choose("method", "no-demos")
+    visitor.classify("The soup was cold.")
+    assert visitor.js("return window.bodies[0].labels") == [{"name": "sports"}, {"name": "business"}]
+    # The template is picked by the labels again.
+    assert "Category: " in visitor.texts(".prompt")[0]
+    visitor.click("#suggest")
+    wait_until(lambda: visitor.js("return window.bodies.at(-1).text === undefined"))
+    assert "already" not in "".join(visitor.texts("#labels-problem"))
+
+
+def test_a_name_that_comes_back_has_what_belonged_to_it(visitor):
+    name = visitor.all("#labels .name")[0]
+    name.send_keys("x")
+    assert visitor.texts("#labels .chip") == ["good×"]
+    name.send_keys(Keys.BACKSPACE)
+    assert visitor.texts("#labels .chip") == ["bad×", "good×"]
+
+
+def test_a_label_is_described(visitor):
+    visitor.js(BODIES)
+    visitor.all("#labels .meaning")[1].send_keys("The review is positive.")
+    visitor.classify("The soup was cold.")
+    described = visitor.js("return window.bodies[0].labels[1]")
+    assert (described["name"], described["description"]) == ("great", "The review is positive.")
+    visitor.click("#share")
+    link = visitor.one("#share-link").get_attribute("value")
+    visitor.browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    visitor.open("#" + link.split("#")[1])
+    assert [field.get_attribute("value") for field in visitor.all("#labels .meaning")] == [
+        "",
+        "The review is positive.",
+    ]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (1366, 900), (1920, 1080)])
+def test_the_form_is_seen_at_once(visitor, width, height):
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    visitor.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    bottoms = "return [...document.querySelectorAll('.ask > section')].map(e => e.getBoundingClientRect().bottom)"
+    bar = visitor.js("return document.querySelector('.go').getBoundingClientRect().top")
+    assert max(visitor.js(bottoms)) <= bar + 1
+
+
+def test_a_text_that_was_cut_says_so(visitor):
+    visitor.choose("method", "no-demos")
+    visitor.classify("The soup was cold. " * 100)
+    assert visitor.texts(".cut") == ["The text is too long: only a part of it was read."]
+    visitor.choose("mode", "many")
+    visitor.paste("#texts", "The soup was cold.\n" + "The soup was warm. " * 100)
+    visitor.run()
+    assert "1 was too long" in visitor.texts("#batch caption")[0]
+
+
 def test_a_server_that_is_gone(browser, load):
     with running(load) as address:
         visitor = Visitor(browser, address).open()

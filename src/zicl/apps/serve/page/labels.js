@@ -1,4 +1,6 @@
-// Labels and their synonyms, as rows and chips.
+// Labels with their synonyms and descriptions, as rows and chips.
+
+const NOTHING = { words: "", synonyms: [], description: "", offers: [], found: [] };
 
 function drawLabels(focus = null) {
   $("labels").replaceChildren(...labels.map((label, number) => labelRow(label, number)));
@@ -88,6 +90,30 @@ function labelRow(label, number) {
     );
     rememberSettings();
   }
+  const meaning = h("input", {
+    class: "meaning",
+    type: "text",
+    placeholder: "description, in a few words",
+    autocomplete: "off",
+    maxlength: "200",
+    oninput: () => {
+      label.description = meaning.value;
+      rememberSettings();
+    },
+  });
+  function nameParts() {
+    field.setAttribute("aria-label", `Add a synonym of ${label.name || "this label"}`);
+    meaning.setAttribute("aria-label", `Describe ${label.name || "this label"}`);
+    meaning.value = label.description;
+  }
+  // Synonyms, words and a description belong to a name: another name starts without, and gets them back if it returns.
+  let before = null,
+    kept = true;
+  function remember() {
+    const { name, words, synonyms, description, offers = [], found = [] } = label;
+    before = { name: name.trim(), parts: { words, synonyms, description, offers, found } };
+    kept = true;
+  }
   const name = h("input", {
     class: "field name",
     type: "text",
@@ -95,12 +121,16 @@ function labelRow(label, number) {
     "aria-label": `Label ${number + 1}`,
     autocomplete: "off",
     spellcheck: "false",
+    onfocus: remember,
     oninput: () => {
       label.name = name.value;
-      label.words = label.description = "";
-      label.offers = label.found = [];
-      field.setAttribute("aria-label", `Add a synonym of ${label.name || "this label"}`);
-      rememberSettings();
+      const back = label.name.trim() === before.name;
+      if (before.name && back !== kept) {
+        Object.assign(label, structuredClone(back ? before.parts : NOTHING));
+        kept = back;
+      }
+      nameParts();
+      draw();
     },
     onkeydown: (event) => {
       if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) {
@@ -112,9 +142,10 @@ function labelRow(label, number) {
   name.value = label.name;
   const row = h(
     "div",
-    { class: "label", role: "group", "aria-label": `Label ${number + 1} and its synonyms` },
+    { class: "label", role: "group", "aria-label": `Label ${number + 1}, its synonyms and its description` },
     name,
     chips,
+    meaning,
     h(
       "button",
       {
@@ -130,6 +161,8 @@ function labelRow(label, number) {
       "×",
     ),
   );
+  remember();
+  nameParts();
   draw();
   return row;
 }

@@ -199,6 +199,7 @@ class Reasons {
         h("span", { class: "over-line" }, `Prediction · ${methodName(this.chosen)}`),
         h("p", { class: "winner" }, labelWords(result)),
         h("p", { class: "quiet" }, lead),
+        result.truncated ? h("p", { class: "cut" }, "The text is too long: only a part of it was read.") : null,
         input,
       ),
       h("div", {}, bars(result, names), this.numbers(result)),

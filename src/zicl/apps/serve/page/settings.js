@@ -130,8 +130,10 @@ function applyFragment() {
     const tile = [...document.querySelectorAll("input[name=method]")].find(
       (each) => each.value === parts.get("method"),
     );
-    if (tile) tile.checked = true;
-    else
+    if (tile) {
+      tile.checked = true;
+      drawMethodWords();
+    } else
       placeProblem(
         new Problem({
           title: `The link asks for a method this server does not know: ${parts.get("method")}`,

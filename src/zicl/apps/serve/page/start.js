@@ -36,15 +36,20 @@ function drawChoices() {
         type: "radio",
         name: "method",
         value: name,
-        onchange: rememberSettings,
+        "aria-describedby": "method-words",
+        onchange: () => {
+          drawMethodWords();
+          rememberSettings();
+        },
       });
       radio.checked = name === (method ?? SERVED);
-      return h("label", { class: "tile" }, radio, h("b", {}, methodName(name)), h("span", {}, methodWords(name)));
+      return h("label", { class: "tile", title: methodWords(name) }, radio, h("b", {}, methodName(name)));
     }),
   );
-  const fill = (id, values, chosen, words = (value) => value) => {
+  drawMethodWords();
+  const fill = (id, values, chosen, words = (value) => value, served = "as served") => {
     $(id).replaceChildren(
-      ...(chosen ? [] : [h("option", { value: "" }, "as served")]),
+      ...(chosen ? [] : [h("option", { value: "" }, served)]),
       ...values.map((value) => h("option", { value }, words(value))),
     );
     $(id).value = chosen ?? "";
@@ -58,11 +63,14 @@ function drawChoices() {
   for (const option of $("inference").options) option.title = option.value;
   const templates = Object.entries(info.templates ?? {}),
     lines = (each) => each.join(" … ");
+  // Not named unless it is chosen: the server may pick it by the labels, and other labels get another one.
   const usual = templates.find(([, each]) => lines(each) === lines(info.settings?.template ?? []));
   fill(
     "template",
     templates.map(([name]) => name),
-    usual?.[0],
+    null,
+    undefined,
+    usual ? `served: ${usual[0]}` : "as served",
   );
   for (const option of $("template").options)
     option.title = lines(info.templates?.[option.value] ?? info.settings?.template ?? []);
@@ -71,6 +79,10 @@ function drawChoices() {
   if (Number.isInteger(info.settings?.seed)) $("seed").value = String(info.settings.seed);
   if (info.limits?.k) $("k").max = String(info.limits.k);
 }
+
+const drawMethodWords = () => {
+  $("method-words").textContent = methodWords(document.querySelector("input[name=method]:checked")?.value ?? SERVED);
+};
 
 async function start() {
   theme();

@@ -231,6 +231,8 @@ class BatchTable {
       : narrowed
         ? `${rows.length.toLocaleString("en")} of ${count(this.labelled, "text", "texts")} shown`
         : `${count(this.labelled, "text", "texts")}; open a row to see why`;
+    const cut = rows.filter((row) => row.result.truncated).length;
+    if (cut) this.caption.textContent += `; ${count(cut, "was", "were")} too long, and only a part was read`;
     const focused = this.tbody.contains(document.activeElement) ? document.activeElement.dataset.at : null;
     // Keep the elements of rows that stay: one may be clicked or read while others arrive.
     const leaf = rows.slice(PAGE * this.page, PAGE * (this.page + 1));
@@ -314,6 +316,7 @@ class BatchTable {
       label: result.label,
       labels: result.labels,
       margin: result.margin,
+      truncated: result.truncated,
       probabilities: result.probabilities,
       log_likelihoods: result.log_likelihoods,
     }));
