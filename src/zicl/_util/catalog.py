@@ -141,27 +141,33 @@ def pull(asset: Asset, *, accept_licence: bool = False, report: ProgressReport =
         raise _offline_error(asset)
     check_space(asset)
     with storage_errors(asset.folder):
-        source, archives = _fetch(asset, report)
-        report(f"unpacking {asset.name}", 0, None)
-        if asset.folder.exists() and not asset.is_fetched:
-            shutil.rmtree(asset.folder)
         try:
-            with atomic_write(asset.folder) as folder:
-                folder.mkdir(parents=True)
-                _unpack(source, archives, folder)
-                if asset.convert in CONVERTERS.names():
-                    _convert(asset, folder, report)
-                manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
-                write_json(folder / MANIFEST, {**manifest, "name": asset.name, "sha256": asset.sha256})
+            _install(asset, *_fetch(asset, report), report)
         except FileNotFoundError:
             # Another process finished the same asset, and has removed the archives.
             if not asset.is_fetched:
                 raise
-        except DownloadError:
-            _remove_archives(asset)
-            raise
         _remove_archives(asset)
     return asset.folder
+
+
+def _install(asset: Asset, source: Asset, archives: list[Path], report: ProgressReport) -> None:
+    """Unpack and convert the archives of a source into the folder of the asset."""
+    report(f"unpacking {asset.name}", 0, None)
+    if asset.folder.exists() and not asset.is_fetched:
+        shutil.rmtree(asset.folder)
+    with atomic_write(asset.folder) as folder:
+        folder.mkdir(parents=True)
+        try:
+            _unpack(source, archives, folder)
+        except DownloadError:
+            # They hold another file than the catalog's: nothing to go on with.
+            _remove_archives(asset)
+            raise
+        if asset.convert in CONVERTERS.names():
+            _convert(asset, folder, report)
+        manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
+        write_json(folder / MANIFEST, {**manifest, "name": asset.name, "sha256": asset.sha256})
 
 
 def _remove_archives(asset: Asset) -> None:
