@@ -1,6 +1,6 @@
 """Judge the synonyms that are suggested for the label sets of synonyms.toml, by the lists written there by hand.
 
-    python -m benchmarks.synonyms
+    python benchmarks/synonyms.py
 
 For each half of the sets: how many labels get a good first suggestion, one of the words listed as bad, another word, or
 none; and the share of good words among all suggestions.

@@ -77,6 +77,8 @@ def info(
         typer.echo(json.dumps(facts, indent=2))
         return
     for key, value in facts.items():
+        if value == "":
+            continue
         shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
         typer.echo(f"{key}: {'; or '.join(value) if isinstance(value, list) else shown}")
 
