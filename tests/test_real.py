@@ -85,6 +85,7 @@ GOLDEN_SCORES = [-26.6628, -25.3178]
         ("joy anger sadness fear", {"joy": "delight", "sadness": "sorrow", "fear": "fright"}),
         ("toxic polite", {"toxic": "poisonous", "polite": "courteous"}),
         ("cheap expensive", {"cheap": "affordable", "expensive": "costly"}),
+        ("complaint praise question", {"complaint": "grievance", "praise": "congratulations", "question": "inquiry"}),
     ],
 )
 def test_synonyms_that_make_sense(real_lm, encoder, labels, expected):
@@ -108,6 +109,9 @@ def test_labels_are_used_as_one_part_of_speech():
     words = {c.word for c in candidates("positive", "a", offline=True)}
     assert "film" not in words
     assert "optimistic" in words
+    senses = {c.word: c.sense for c in candidates("praise", "n", offline=True)}
+    assert senses["kudos"] > 0.5 > senses["worship"]
+    assert "grievance" in {c.word for c in candidates("complaint", "n", offline=True)}
 
 
 def test_labels_without_a_good_synonym_are_all_named(real_lm, encoder):

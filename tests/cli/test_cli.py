@@ -7,6 +7,8 @@ import pytest
 from tests.cli.conftest import LABELS
 from tests.conftest import DOCUMENTS
 from zicl.cli.options import ClassifierOptions
+from zicl.corpus.builder import BuildOptions, build_corpus
+from zicl.corpus.sources import find_sources
 from zicl.prompt.labels import Labels
 
 
@@ -19,6 +21,16 @@ def test_corpus_info_and_show(run, corpus):
     assert "▶ 4  It stopped at every village." in out
     assert run("corpus", "show", corpus, 99)[0] == 2
     assert len(json.loads(run("corpus", "show", corpus, 4, "--json")[1])["paragraph"]) == 3
+
+
+def test_corpus_info_of_a_sample_and_of_a_corpus_from_before_kept_documents_were_counted(run, jsonl, tmp_path):
+    folder = build_corpus(find_sources([jsonl]), tmp_path / "c.zicl", BuildOptions(max_paragraphs=4)).path
+    said = run("corpus", "info", folder)[1]
+    assert "12 sentences in 4 paragraphs from 4 documents; 10 documents were read" in said
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["documents_kept"], manifest["domains"][0]["documents_kept"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert "12 sentences in 4 paragraphs; 10 documents were read" in run("corpus", "info", folder)[1]
 
 
 def test_corpus_add_remove_and_compact(run, corpus, tmp_path):

@@ -46,6 +46,16 @@ def test_the_sample_is_uniform_over_paragraphs_and_seeded(tmp_path, jsonl):
     assert len(first) == 12
 
 
+@pytest.mark.parametrize("shard", [1, 1000])
+def test_documents_that_were_read_and_that_were_kept_are_counted(tmp_path, jsonl, monkeypatch, shard):
+    monkeypatch.setattr("zicl.corpus.shards._SHARD_SENTENCES", shard)
+    (tmp_path / "long.jsonl").write_text(json.dumps({"text": "One lamp. It is lit.\n\nTwo lamps.\n\nNo lamp."}))
+    sources = find_sources([], {"news": [jsonl], "lamps": [tmp_path / "long.jsonl"]})
+    manifest = build_corpus(sources, tmp_path / "c.zicl", BuildOptions(domain_paragraphs={"news": 4})).manifest
+    assert [domain["documents_kept"] for domain in manifest["domains"]] == [4, 1]
+    assert (manifest["documents"], manifest["documents_kept"]) == (11, 5)
+
+
 @pytest.mark.parametrize("stop_after", [1, 2, 3, 4])
 def test_a_killed_build_ends_with_the_same_bytes(tmp_path, monkeypatch, stop_after):
     monkeypatch.setattr(shards, "_SHARD_SENTENCES", 5)

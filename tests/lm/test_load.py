@@ -2,12 +2,13 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.conftest import byte_tokenizer, tiny_model
-from zicl._util import catalog as catalog_module
+from zicl._util import packages
 from zicl._util.catalog import Asset, catalog, get_asset, pull
 from zicl.exceptions import (
     ConfigError,
@@ -114,7 +115,11 @@ def test_every_entry_is_complete():
         assert len(asset.sha256) == 64
         assert all("==" in package for package in asset.packages)
         assert asset.licence
-        assert len(asset.wheels) == len(asset.packages)
+        assert asset.origin
+        assert asset.hub or asset.instead
+        assert asset.disk_megabytes
+        for source in asset.sources:
+            assert [len(digest) for digest in source.wheels] == [64] * len(source.packages)
     assert catalog()["gemma-3-270m"].ask
     with pytest.raises(UnknownNameError, match="did you mean 'wordnet'"):
         get_asset("wordnett")
@@ -129,7 +134,8 @@ def parcel(tmp_path, monkeypatch):
     wheel = tmp_path / "parcel-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("parcel/data/words.txt", "lamp\n")
-    monkeypatch.setattr(catalog_module, "_download", lambda *_: wheel)
+    monkeypatch.delenv("ZICL_OFFLINE")
+    monkeypatch.setattr(packages, "_download", lambda package, registry, scratch: Path(shutil.copy(wheel, scratch)))
     import hashlib
 
     digest = hashlib.sha256(b"lamp\n").hexdigest()
@@ -164,7 +170,6 @@ def test_a_licence_is_asked_for(parcel):
 
 def test_a_read_only_cache_is_said(parcel, monkeypatch):
     import errno
-    from pathlib import Path
 
     def refuse(self, *_, **__):
         raise OSError(errno.EROFS, "Read-only file system")

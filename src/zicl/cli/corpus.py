@@ -72,7 +72,7 @@ def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = pr
     """Print what a corpus holds, for people."""
     sentences, paragraphs = manifest["sentences"], manifest["paragraphs"]
     duplicates = sentences - manifest["indexed"]
-    say(f"{name}: {sentences:,} sentences in {paragraphs:,} paragraphs of {manifest['documents']:,} documents")
+    say(f"{name}: {sentences:,} sentences in {paragraphs:,} paragraphs{_documents(manifest)}")
     say(f"  {duplicates:,} duplicates ({duplicates / sentences:.1%}), stored but not indexed")
     say(
         f"  {manifest['single'] / paragraphs:.1%} of the paragraphs have one sentence, which has no physical neighbour"
@@ -86,6 +86,20 @@ def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = pr
             f"  {domain['name']}: {domain['sentences']:,} sentences, {domain['paragraphs']:,} of "
             f"{domain['paragraphs_read']:,} paragraphs, {domain['single'] / max(1, domain['paragraphs']):.1%} single"
         )
+
+
+def _documents(manifest: dict[str, Any]) -> str:
+    """Return how many documents the paragraphs are from, and how many were read for them.
+
+    >>> _documents({"documents": 25000, "documents_kept": 812})
+    ' from 812 documents; 25,000 documents were read'
+    >>> _documents({"documents": 25000})
+    '; 25,000 documents were read'
+    """
+    read, kept = manifest["documents"], manifest.get("documents_kept")
+    if read == kept:
+        return f" of {read:,} documents"
+    return ("" if kept is None else f" from {kept:,} documents") + f"; {read:,} documents were read"
 
 
 CorpusArgument = Annotated[Path, typer.Argument(help="A corpus folder.")]

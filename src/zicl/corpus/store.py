@@ -309,7 +309,21 @@ def removed_domains(manifest: dict[str, Any]) -> tuple[str, ...]:
 def total_counts(domains: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Return the sums of a manifest's counts over all domains that were not removed."""
     kept = [domain for domain in domains if not domain.get("removed")]
-    return {name: sum(domain[name] for domain in kept) for name in ("sentences", "indexed", "paragraphs", "single")}
+    names = ["sentences", "indexed", "paragraphs", "single"]
+    # Corpora of earlier versions do not know it.
+    if all("documents_kept" in domain for domain in kept):
+        names.append("documents_kept")
+    return {name: sum(domain[name] for domain in kept) for name in names}
+
+
+def _count_documents(table: pa.Table, domains: int) -> list[int]:
+    """Return how many documents have a sentence in each domain; the rows of a document follow each other."""
+    counts, last = np.zeros(domains, dtype=np.int64), -1
+    for batch in table.select(["document", "domain"]).to_batches():
+        documents = batch["document"].to_numpy()
+        counts += np.bincount(batch["domain"].to_numpy()[np.diff(documents, prepend=last) != 0], minlength=domains)
+        last = documents[-1] if len(documents) else last
+    return counts.tolist()
 
 
 def finish_corpus(folder: Path, hashes: Sequence[pa.Table], manifest: dict[str, Any]) -> None:
@@ -317,7 +331,9 @@ def finish_corpus(folder: Path, hashes: Sequence[pa.Table], manifest: dict[str, 
     merged = pa.concat_tables(hashes).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks()
     with pa.ipc.new_file(str(folder / TEXTS), HASHES) as file:
         file.write_table(merged)
-    about = {"format": FORMAT, "zicl": __version__, **total_counts(manifest["domains"])}
+    counts = _count_documents(map_table(folder / SENTENCES), len(manifest["domains"]))
+    domains = [{**domain, "documents_kept": n} for domain, n in zip(manifest["domains"], counts, strict=True)]
+    about = {"format": FORMAT, "zicl": __version__, "domains": domains, **total_counts(domains)}
     write_json(folder / MANIFEST, {**manifest, **about, "files": describe_files(folder, (SENTENCES, TEXTS))})
 
 

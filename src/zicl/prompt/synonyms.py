@@ -1,11 +1,13 @@
 """Synonyms for labels: given by the user, from the paper's tables, or searched.
 
-The search takes candidates from WordNet, filters them by part of speech, sense, frequency and similarity to the other
-labels, and ranks them by the encoder and the language model together.
+The search takes candidates from WordNet, filters them by part of speech, frequency and similarity to the labels, and
+ranks them by the encoder (similar to this label, and not to the others), the language model and the frequency of the
+sense. benchmarks/synonyms.py compares its suggestions with lists that were written by hand.
 """
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,16 +20,18 @@ from zicl.prompt import wordnet
 from zicl.prompt.builder import Branch, Prompt, PromptScorer
 from zicl.prompt.labels import Label, Labels
 from zicl.prompt.tokens import EMPTY, tokenize
-from zicl.prompt.wordnet import BROADER, NEAR, SAME, Candidate
+from zicl.prompt.wordnet import BROADER, NARROWER, NEAR, SAME, Candidate
 from zicl.retrieve.encoder import Encoder
 
 # The minimum cosine similarity to the label, by how directly WordNet relates the word to it.
-_MIN_SIMILARITY = {SAME: 0.35, NEAR: 0.40, BROADER: 0.45}
+_MIN_SIMILARITY = {SAME: 0.35, NEAR: 0.40, BROADER: 0.45, NARROWER: 0.40}
 # A word must not be nearer to another label; antonyms embed closely, hence the tolerance.
 _TOLERANCE = 0.05
 # A word that WordNet's tagged texts do not hold and whose log-likelihood is below this is too rare to be understood.
 _MIN_LOG_LIKELIHOOD = -18.0
-_LM_WEIGHT, _LM_MAX, _RELATION_COST, _SENSE_COST = 0.05, 8.0, 0.05, 0.02
+# The terms of the score, chosen on one half of benchmarks/synonyms.toml.
+_RELATION_COST = {SAME: 0.0, NEAR: 0.05, BROADER: 0.1, NARROWER: 0.1}
+_CONTRAST_WEIGHT, _LM_WEIGHT, _LM_MAX, _SENSE_WEIGHT = 0.5, 0.05, 8.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -166,8 +170,9 @@ def _rank(
         if rare or far or similarity[n] < others[n] - _TOLERANCE:
             continue
         gain = _LM_WEIGHT * min(max(likelier[n], 0.0), _LM_MAX)
-        cost = _RELATION_COST * candidate.relation + _SENSE_COST * candidate.sense
-        score = float(similarity[n]) + gain - cost
+        contrast = _CONTRAST_WEIGHT * float(similarity[n] - others[n])
+        cost = _RELATION_COST[candidate.relation] - _SENSE_WEIGHT * math.log(candidate.sense)
+        score = float(similarity[n]) + contrast + gain - cost
         ranked.append(SynonymSuggestion(phrases[n], score, float(similarity[n]), likelier[n]))
     return sorted(ranked, key=lambda s: (-s.score, s.word))
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from zicl._util.catalog import nltk_folder
 
-# How directly WordNet relates a candidate to the label: same synset, similar synset, hypernym.
-SAME, NEAR, BROADER = 0, 1, 2
+# How WordNet relates a candidate to the label, the most direct first: same synset, similar synset, hypernym, hyponym.
+SAME, NEAR, BROADER, NARROWER = 0, 1, 2, 3
 _MAX_SENSES = 6
 
 
@@ -20,13 +20,13 @@ _MAX_SENSES = 6
 class Candidate:
     """A possible synonym of a label.
 
-    ``sense`` is the rank of the sense it came from (0 is the most common one of its part of speech), ``full_phrase``
-    whether it replaces the full phrase and not only its head word, ``count`` how often WordNet's tagged texts hold it.
+    ``sense`` is the share of the label's uses that have the sense it came from, ``full_phrase`` whether it replaces the
+    full phrase and not only its head word, ``count`` how often WordNet's tagged texts hold it.
     """
 
     word: str
     relation: int
-    sense: int
+    sense: float
     full_phrase: bool
     count: int
 
@@ -49,16 +49,24 @@ def candidates(word: str, part_of_speech: str | None = None, *, offline: bool = 
     result: dict[str, Candidate] = {}
     synsets, full_phrase = _synsets(word, offline)
     chosen = [s for s in synsets if part_of_speech in (None, _part_of_speech(s))] or synsets
-    for sense, synset in enumerate(chosen[:_MAX_SENSES]):
+    for synset, sense in zip(chosen[:_MAX_SENSES], _sense_shares(word, chosen, full_phrase), strict=False):
         for relation, related in _related(synset):
             for lemma in related.lemmas():
                 name = lemma.name()
                 if not name.isalpha() or not name.islower() or len(name) < 3:
                     continue
                 known = result.get(name)
-                if known is None or (relation, sense) < (known.relation, known.sense):
+                if known is None or relation < known.relation:
                     result[name] = Candidate(name, relation, sense, full_phrase, counts(offline).get(name, 0))
     return list(result.values())
+
+
+def _sense_shares(word: str, synsets: Sequence[Any], full_phrase: bool) -> list[float]:
+    """Return the share of each sense in the uses of a word in WordNet's tagged texts, each counted half a time more."""
+    words = word.strip().lower().split()
+    name = "_".join(words) if full_phrase else words[-1]
+    uses = [0.5 + sum(x.count() for x in synset.lemmas() if x.name().lower() == name) for synset in synsets]
+    return [count / sum(uses) for count in uses]
 
 
 def common_part_of_speech(words: Sequence[str], *, offline: bool = False) -> str | None:
@@ -96,6 +104,8 @@ def _related(synset: Any) -> Iterator[tuple[int, Any]]:
         yield NEAR, other
     for other in synset.hypernyms():
         yield BROADER, other
+    for other in synset.hyponyms():
+        yield NARROWER, other
 
 
 @lru_cache(maxsize=1)

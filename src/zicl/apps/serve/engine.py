@@ -142,7 +142,8 @@ class Engine:
             corpus = schema.CorpusInfo(
                 sentences=index.corpus.sentences,
                 indexed=len(index.indexed()),
-                documents=int(index.corpus.manifest["documents"]),
+                documents_read=index.corpus.manifest["documents"],
+                documents_kept=index.corpus.manifest.get("documents_kept"),
                 domains=index.corpus.domains,
                 hash=index.corpus.hash,
             )

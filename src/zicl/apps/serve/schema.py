@@ -259,11 +259,12 @@ class SynonymsResponse(_Model):
 
 
 class CorpusInfo(_Model):
-    """The corpus that demonstrations come from."""
+    """The corpus that demonstrations come from; older ones do not say how many of the documents they kept."""
 
     sentences: int
     indexed: int
-    documents: int
+    documents_read: int
+    documents_kept: int | None
     domains: list[str]
     hash: str
 
