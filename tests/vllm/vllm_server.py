@@ -24,7 +24,7 @@ _START = 300.0
 class VLLMServer:
     """A server of the default model, as the catalog has it; ``options`` are those of vLLM."""
 
-    context, chunk = 2048, 512
+    context, chunk = 1024, 512
 
     def __init__(self, port: int, log: Path, **options: str) -> None:
         self.port, self.log = port, log
