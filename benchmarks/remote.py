@@ -72,7 +72,8 @@ def compare(
         part = texts[number * options.texts :][: options.texts]
         for name, classifier in classifiers.items():
             index.clear_cache()
-            watch = best_of(lambda c=classifier, n=name: scores.setdefault(n, []).extend(c.classify(part)), 1)
+            found = scores.setdefault(name, [])
+            watch = best_of(lambda c=classifier, part=part, found=found: found.extend(c.classify(part)), 1)
             seconds[name] = seconds.get(name, 0.0) + watch.seconds
     count = options.rounds * options.texts
     tables = [np.array([[score.value for score in each.scores] for each in scores[name]]) for name in models]
