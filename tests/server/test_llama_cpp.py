@@ -12,34 +12,16 @@ import numpy as np
 import pytest
 
 from tests.server.activations import eight_bit_activations
+from tests.server.agreement import agreement, margins, real_prompts
 from tests.server.llama_server import llama_server
 from tests.server.weights import float32, quantised
-from zicl._util.random import rng
-from zicl.apps.demo import reviews
 from zicl.lm.load import load_lm
 from zicl.lm.remote.settings import RemoteSettings
-from zicl.prompt.builder import LabelledText, PromptBuilder
-from zicl.prompt.template import get_template
 
 pytestmark = pytest.mark.server
 
-COUNT, WORDS = 50, ("terrible", "great")
 # What the file may change: winners of 50, how like the order of the margins is; and whether activations are rounded.
 FILES = {"quantised": (quantised, 48, 0.99, True), "float32": (float32, 50, 0.999, False)}
-
-
-def real_prompts(lm, inference):
-    """Film-review lines as demonstrations, with synonyms of drawn labels as Z-ICL has them, and inputs.
-
-    Few and short, for the server sorts its vocabulary per token.
-    """
-    texts = [text for text, _ in reviews("rotten_tomatoes", offline=True) if len(text) < 60]
-    builder = PromptBuilder(lm.tokenizer, get_template("review"), inference, context=lm.context, bos=lm.adds_bos)
-    for number in range(COUNT):
-        chosen = texts[7 * number : 7 * number + 3]
-        drawn = rng(100, str(number), "labels").choice(["bad", "good"], size=2).tolist()
-        demos = [LabelledText(text, words) for text, words in zip(chosen[:2], drawn, strict=True)]
-        yield builder.build(chosen[2], demos, WORDS)
 
 
 @pytest.fixture(scope="module", params=FILES)
@@ -50,25 +32,6 @@ def served(request, tmp_path_factory):
         lm = load_lm(address, offline=True, remote=settings)
         yield lm, *bars
         lm.close()
-
-
-def margins(scores):
-    sums = np.array([[row.sum(dtype=np.float64) for row in branches] for branches in scores])
-    return sums[:, 1] - sums[:, 0]
-
-
-def agreement(ours, theirs):
-    """How alike two backends' margins are."""
-    from scipy.stats import spearmanr
-
-    differences = theirs - ours
-    return {
-        "prompts": len(ours),
-        "same winner": int((np.sign(ours) == np.sign(theirs)).sum()),
-        "rank correlation": round(float(spearmanr(ours, theirs).statistic), 5),
-        "largest difference of a margin": round(float(np.abs(differences).max()), 5),
-        "typical difference": round(float(np.sqrt(np.mean(differences**2))), 5),
-    }
 
 
 @pytest.mark.parametrize("inference", ["direct", "channel"])

@@ -98,36 +98,87 @@ class Server:
 
 
 class VLLM(Server):
-    """prompt_logprobs and logprob_token_ids; takes numbers and text."""
+    """prompt_logprobs and logprob_token_ids; takes numbers and text. tests/vllm compares it with a real one."""
 
     whole = following = True
+    context = 512
+    # The model's own default, which --logprobs-mode processed_logprobs applies to the numbers of next tokens.
+    penalty = 1.0
 
     def more(self):
         return {"/tokenize": self.tokenize, "/detokenize": self.detokenize}
 
     def models(self, body):
-        return {"data": [{"id": self.name, "object": "model", "max_model_len": 512}]}
+        return {"data": [{"id": self.name, "object": "model", "owned_by": "vllm", "max_model_len": self.context}]}
 
     def tokenize(self, body):
         first = [BOS] if self.raw.add_bos_token and body.get("add_special_tokens", True) else []
-        return {"tokens": first + self.encode(body["prompt"])}
+        tokens = first + self.encode(body["prompt"])
+        return {"tokens": tokens, "count": len(tokens), "max_model_len": self.context}
 
     def detokenize(self, body):
         return {"prompt": self.raw.decode(body["tokens"])}
 
     def completions(self, body):
-        prompt = body["prompt"]
-        tokens = prompt if isinstance(prompt, list) else self.tokenize(body)["tokens"]
-        rows, choice = self.rows(tokens), {"text": "!", "index": 0, "logprobs": None, "prompt_logprobs": None}
+        tokens = self.check(body)
+        rows = self.rows(tokens)
+        choice = {"text": "!", "index": 0, "logprobs": None, "finish_reason": "length", "prompt_logprobs": None}
         if body.get("prompt_logprobs") is not None and self.whole:
-            found = [None, *({str(t): {"logprob": float(rows[i, t])}} for i, t in enumerate(tokens[1:]))]
+            found = [None, *({str(t): self.entry(rows[i], t)} for i, t in enumerate(tokens[1:]))]
             choice["prompt_logprobs"] = found
         if body.get("logprobs") is not None:
-            last = rows[-1]
+            last = self.penalised(rows[-1], tokens, body.get("repetition_penalty", self.penalty))
             ids = body.get("logprob_token_ids") if self.following else None
-            best = [int(last.argmax()), *(ids or last.topk(body["logprobs"]).indices.tolist())]
-            choice["logprobs"] = {"top_logprobs": [{f"token_id:{t}": float(last[t]) for t in best}]}
-        return {"choices": [choice], "usage": self.usage(len(tokens))}
+            first = int(last.argmax())
+            best = {
+                self.written(t, body): float(last[t])
+                for t in [first, *(ids or last.topk(body["logprobs"]).indices.tolist())]
+            }
+            choice["logprobs"] = {
+                "text_offset": [0],
+                "tokens": [self.written(first, body)],
+                "token_logprobs": [float(last[first])],
+                "top_logprobs": [best],
+            }
+        return {"object": "text_completion", "model": self.name, "choices": [choice], "usage": self.usage(len(tokens))}
+
+    def check(self, body) -> list[int]:
+        """The tokens of the prompt, if it is one that vLLM takes."""
+        if body["model"] != self.name:
+            raise RefusalError(404, f"The model `{body['model']}` does not exist. Valid aliases: {self.name}.")
+        prompt = body["prompt"]
+        if not prompt:
+            raise RefusalError(400, "You must pass at least one prompt")
+        tokens = prompt if isinstance(prompt, list) else self.tokenize(body)["tokens"]
+        if wrong := [token for token in tokens if token >= len(self.raw)]:
+            raise RefusalError(400, f"Token id {wrong[0]} is out of vocabulary")
+        if len(tokens) > self.context:
+            raise RefusalError(400, f"This model's maximum context length is {self.context} tokens.")
+        if len(tokens) == self.context:
+            raise RefusalError(400, "max_tokens must be at least 1, got 0. (parameter=max_tokens, value=0)")
+        if (body.get("logprobs") or 0) > 20 and not body.get("logprob_token_ids"):
+            raise RefusalError(
+                400, f"Requested sample logprobs of {body['logprobs']}, which is greater than max allowed"
+            )
+        return tokens
+
+    def entry(self, row, token) -> dict:
+        return {
+            "logprob": float(row[token]),
+            "rank": int((row > row[token]).sum()) + 1,
+            "decoded_token": self.piece(token),
+        }
+
+    def written(self, token: int, body) -> str:
+        return f"token_id:{token}" if body.get("return_tokens_as_token_ids") else self.piece(token)
+
+    @staticmethod
+    def penalised(row, tokens, penalty):
+        if penalty == 1.0:
+            return row
+        row = row.clone()
+        row[tokens] *= penalty
+        return row.log_softmax(-1)
 
 
 class SGLang(Server):

@@ -149,6 +149,16 @@ def test_a_server_of_next_tokens_is_for_direct_inference_only(running, opened, l
     assert "--inference direct" in str(refused.value)
 
 
+@pytest.mark.parametrize("penalty", [1.3, 1.05])
+def test_a_penalty_of_the_servers_own_changes_no_number(penalty, running, opened, local):
+    """A model's generation_config.json may hold one, and --logprobs-mode processed_logprobs shows numbers after it."""
+    server = running(fake.VLLM)
+    server.penalty = penalty
+    remote = opened(server)
+    assert remote.way == "prompt_logprobs + logprob_token_ids"
+    same(local, remote, prompts(remote, "direct"))
+
+
 def test_a_token_that_spans_the_joint_is_an_error(running, opened):
     class Merging(TextOnly):
         """Reads a full stop and the line break behind it as one token, as the tokenizers of newer models do."""

@@ -34,6 +34,40 @@ def test_a_server_without_echo_is_refused_with_the_reasons(running, opened):
     assert "what works: vLLM" in refused.value.hint
 
 
+class LlamaServer(fake.Server):
+    """llama.cpp's own: takes any option, and gives numbers of what it generates, in the shape of chat interfaces."""
+
+    def models(self, body):
+        return {"data": [{"id": self.name, "object": "model", "owned_by": "llamacpp", "meta": {"n_ctx": 512}}]}
+
+    def more(self):
+        # It looks for the text under another name.
+        return {"/tokenize": lambda body: {"tokens": self.encode(body.get("content", ""))}}
+
+    def completions(self, body):
+        chosen = {"id": 5, "token": "!", "bytes": [33], "logprob": -0.5}
+        numbers = {"content": [{**chosen, "top_logprobs": [chosen]}]} if body.get("logprobs") else None
+        return {"choices": [{"text": "!", "index": 0, "logprobs": numbers, "finish_reason": "length"}]}
+
+
+@pytest.mark.parametrize("name", ["tiny", None])
+def test_llama_cpps_own_server_is_refused_with_what_to_start(name, running, opened):
+    match = "gives no log-likelihoods" if name else "no endpoint for its tokenizer"
+    with pytest.raises(ModelError, match=match) as refused:
+        opened(running(LlamaServer), name)
+    assert "llama_cpp.server --model FILE --logits_all true" in refused.value.hint
+
+
+def test_every_line_of_a_servers_reason_is_shown(running, opened):
+    """vLLM's first line only counts the errors."""
+    server = running(fake.VLLM)
+    remote = opened(server)
+    message = "2 validation errors:\n  {'type': 'missing', 'loc': 'body.prompt'}\n  {'type': 'list_type'}"
+    server.faults.append(lambda handler: handler.send(400, {"error": {"message": message}}) or True)
+    with pytest.raises(ServerError, match=r"2 validation errors: \{'type': 'missing', 'loc': 'body.prompt'\}"):
+        scores(remote)
+
+
 def test_a_chat_server_is_refused(running, opened):
     class Chat(fake.Server):
         def answer(self, path, body):

@@ -288,7 +288,8 @@ def _error_message(raw: bytes) -> str:
         value = next((value[key] for key in ("error", "message", "detail", "msg") if value.get(key)), code)
         if isinstance(value, str) and code and code not in value:
             value = f"{value} [{code}]"
-    return _first_line(value if isinstance(value, str) else json.dumps(value))
+    # Checks of a request say more in each further line.
+    return " ".join(value.split()) if isinstance(value, str) else json.dumps(value)
 
 
 def _first_line(text: str) -> str:

@@ -21,6 +21,12 @@ from zicl.prompt.tokens import Tokenizer
 
 # Increased when cached answers would no longer mean the same.
 _CACHE_FORMAT = 1
+# By this name llama.cpp's own server is recognised.
+_LLAMA_SERVER = "llamacpp"
+_NOT_LLAMA_SERVER = (
+    "this is llama.cpp's llama-server, which gives log-likelihoods of generated tokens only: start llama-cpp-python's "
+    "server with that file (python -m llama_cpp.server --model FILE --logits_all true), or load it here as gguf:FILE"
+)
 
 
 def open_remote(
@@ -60,8 +66,13 @@ def _open(client: Client, settings: RemoteSettings, load_tokenizer: Callable[[st
     card = _model_card(client)
     model = str(card["id"])
     shown = ServerAddress(client.address.base, model).shown
-    tokenizer, compared = _tokenizer(client, model, settings, load_tokenizer)
-    probed = probe_server(client, model, tokenizer, compared=compared)
+    try:
+        tokenizer, compared = _tokenizer(client, model, settings, load_tokenizer)
+        probed = probe_server(client, model, tokenizer, compared=compared)
+    except ModelError as error:
+        if card.get("owned_by") == _LLAMA_SERVER:
+            error.hint = _NOT_LLAMA_SERVER
+        raise
     backend, tokens = probed.backend_names, tokenizer_identity(tokenizer)
     cache_key = f"{_CACHE_FORMAT}|{client.address.base}|{model}|{tokens}|{backend}"
     return RemoteLanguageModel(

@@ -47,7 +47,8 @@ def check_logprobs(numbers: Sequence[Any], count: int, server: str) -> TokenLogp
         if not isinstance(number, int | float) or not math.isfinite(number) or not _LOWEST < number < _HIGHEST:
             raise ServerError(
                 f"{server} gave {number!r} where a log-likelihood was expected",
-                hint="the server may have masked a token or overflowed in half precision: see its options",
+                hint="the server may give logits (vLLM: --logprobs-mode), mask tokens, or overflow in half precision: "
+                "see its options",
             )
     return tuple(min(float(number), 0.0) for number in numbers)
 

@@ -99,6 +99,8 @@ class NextTokenReader:
             "logprob_token_ids": list(targets),
             # Two tokens may have the same text, but never the same number.
             "return_tokens_as_token_ids": True,
+            # The model may bring another, which changes the numbers in --logprobs-mode processed_logprobs.
+            "repetition_penalty": 1.0,
         }
         answer = self._client.post(f"{self._client.address.base}/completions", body, tokens=len(request.given))
         numbers = select_part(answer, "choices", 0, "logprobs", "top_logprobs", 0, server=self._host)
