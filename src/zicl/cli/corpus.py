@@ -61,11 +61,11 @@ def parse_limits(entries: Sequence[str] | None) -> tuple[int | None, dict[str, i
 
 def about(corpus: Corpus) -> dict[str, Any]:
     """Return the manifests of a corpus and of its index, for machines."""
-    from zicl._util.files import read_json
-    from zicl.retrieve.builder import FOLDER, MANIFEST
+    from zicl.retrieve.builder import FOLDER
+    from zicl.retrieve.manifest import read_index_manifest
 
-    note = corpus.path / FOLDER / MANIFEST
-    return {"corpus": corpus.manifest, "index": read_json(note) if note.is_file() else None}
+    index = read_index_manifest(corpus.path) if (corpus.path / FOLDER).is_dir() else None
+    return {"corpus": corpus.manifest, "index": index}
 
 
 def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = print_status) -> None:
