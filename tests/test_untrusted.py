@@ -98,7 +98,7 @@ def test_what_is_wrong_is_named(folder, content, place, value, said):
         ("[" * 200_000, "nested too deeply"),
         ('{"a":' * 200_000, "nested too deeply"),
         ("[]", "an object with keys"),
-        ("", "not JSON"),
+        ("", "Expecting value"),
         ('{"format": 5, "format": 5}', "the key 'format' occurs twice"),
         ('{"format": ' + "1" * 5000 + "}", "damaged"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 
 # Python's own functions (repr, json.dumps, a comparison) fail on values of a few hundred levels.
 DEEPEST = 64
-TOO_DEEP = "it is nested too deeply"
+TOO_DEEP = "nested too deeply"
 
 
 def parse_json(text: str) -> Any:
@@ -26,7 +26,7 @@ def parse_json(text: str) -> Any:
         raise ValueError(TOO_DEEP) from error
     except json.JSONDecodeError as error:
         # The parser counts lines of what it was given, which may be one line of a file.
-        raise ValueError(f"not JSON ({error.msg}, character {error.pos + 1})") from error
+        raise ValueError(f"{error.msg}, character {error.pos + 1}") from error
     if text.count("[") + text.count("{") > DEEPEST and is_deep(value):
         raise ValueError(TOO_DEEP)
     return value

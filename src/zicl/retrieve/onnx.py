@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from zicl._util.files import file_hash, read_json, write_json
 from zicl._util.process import thread_count
 from zicl.exceptions import ModelError, first_line
+from zicl.inputs.beginnings import beginning
 
 MODEL, TOKENIZER, SETTINGS = "model.onnx", "tokenizer.json", "encoder.json"
 POOLINGS = ("cls", "mean")
@@ -51,7 +52,8 @@ class OnnxEncoder:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector per text; batches are sorted by length and so hold hardly any padding."""
-        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        cut = [beginning(text, self._max_tokens, self._count) for text in texts]
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(cut)]
         order = np.argsort([-len(row) for row in tokens], kind="stable")
         result = np.empty((len(tokens), self.dimension), dtype=np.float32)
         start = 0
@@ -61,6 +63,11 @@ class OnnxEncoder:
             result[chosen] = self._forward([tokens[i] for i in chosen])
             start += size
         return result
+
+    def _count(self, text: str) -> int:
+        """Return the number of tokens of a text, also of those that are cut off."""
+        encoding = self._tokenizer.encode(text)
+        return len(encoding.ids) + sum(len(part.ids) for part in encoding.overflowing)
 
     def _forward(self, rows: list[list[int]]) -> NDArray[np.float32]:
         """Run one batch, pool it and scale its vectors to unit length; the first row is the longest."""
