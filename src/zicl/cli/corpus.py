@@ -12,7 +12,7 @@ import typer
 
 from zicl._util.process import go_offline, use_threads
 from zicl.cli.cluster_options import OnOption, connected, parse_cluster
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.exceptions import UsageError
 
@@ -316,18 +316,18 @@ def info(
     if json_output:
         typer.echo(json.dumps(known, indent=2, ensure_ascii=False))
         return
-    summary(opened.manifest, str(corpus), typer.echo)
+    summary(opened.manifest, str(corpus), print_line)
     for source in opened.manifest["sources"]:
         if source["domain"] in opened.domains:
-            typer.echo(f"  from {source['name']} ({source['domain']})")
+            print_line(f"  from {source['name']} ({source['domain']})")
     if index:
-        typer.echo(
+        print_line(
             f"  index: {index['kind']}, {index['vectors']:,} vectors of {index['encoder']['name']}"
             f" ({index['encoder']['identity'][:12]})"
             + "".join(f", {n}={v}" for n, v in index.get("search", {}).items())
         )
     else:
-        typer.echo(f"  no index yet: zicl index build {corpus}")
+        print_line(f"  no index yet: zicl index build {corpus}")
 
 
 @app.command()
@@ -351,4 +351,4 @@ def show(
         return
     print_status(f"document {own.document} of {own.source}, domain {own.domain}")
     for other in paragraph:
-        typer.echo(f"{'▶' if other.row == sentence else ' '} {other.row}  {other.text}")
+        print_line(f"{'▶' if other.row == sentence else ' '} {other.row}  {other.text}")

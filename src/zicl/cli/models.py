@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -27,7 +27,7 @@ def list_models(json_output: JsonOption = False) -> None:
         return
     for asset in assets:
         state = "here" if asset.is_fetched else f"{asset.megabytes} MB"
-        typer.echo(f"{asset.name:<18} {asset.kind:<8} {state:>7}  {asset.title} [{asset.licence}]")
+        print_line(f"{asset.name:<18} {asset.kind:<8} {state:>7}  {asset.title} [{asset.licence}]")
 
 
 @app.command()
@@ -79,7 +79,7 @@ def info(
         return
     for key, value in facts.items():
         shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-        typer.echo(f"{key}: {', '.join(value) if isinstance(value, tuple) else shown}")
+        print_line(f"{key}: {', '.join(value) if isinstance(value, tuple) else shown}")
 
 
 def _lm_facts(name: str, tokenizer: str | None, *, offline: bool) -> dict[str, object]:
