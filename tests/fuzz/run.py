@@ -21,16 +21,18 @@ _DONE = re.compile(r"stat::number_of_executed_units:\s+(\d+)|^#(\d+)", re.MULTIL
 def main() -> None:
     """Print a line per target, and write the results if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("targets", nargs="*", default=list(TARGETS), choices=[*TARGETS, []], metavar="TARGET")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)} [all]")
     parser.add_argument("--seconds", type=int, default=60, help="of each target")
     parser.add_argument("--json", type=Path, help="write the results here, too")
     parser.add_argument("--finds", type=Path, help="where inputs that broke something are written [a new folder]")
     options = parser.parse_args()
     finds = options.finds or Path(tempfile.mkdtemp(prefix="zicl-finds-"))
     results = {}
-    for name in options.targets:
+    for name in options.targets or TARGETS:
         results[name] = fuzz(name, options.seconds, finds / name)
-        f"{results[name]['finds']} finds, in {finds / name}" if results[name]["finds"] else "nothing found"
+        found = f"{results[name]['finds']} finds, in {finds / name}" if results[name]["finds"] else "nothing found"
+        done = f"{results[name]['executions']:>9,} executions in {results[name]['seconds']} s"
+        print(f"{name:12} {done}: {found}", flush=True)
         if options.json:
             # After each target: an hour's run may be ended early.
             command = f"make fuzz SECONDS={options.seconds}"
