@@ -45,6 +45,8 @@ from zicl.config import (
     Scoring,
     Settings,
 )
+from zicl.corpus.manifest import read_manifest
+from zicl.corpus.store import stored_hash
 from zicl.exceptions import (
     CorpusDamagedError,
     CorpusError,
@@ -489,18 +491,10 @@ def find_corpus(
                 f"the corpus of {folder.name} is not where it was ({corpus['path']} seen from it)",
                 hint="say where it is now: zicl.load(…, index=…), or --corpus on the command line",
             )
+        # What a stranger's classifier leads to is not opened unless it is what the classifier was made on.
+        _check_corpus(folder, corpus, place, stored_hash(read_manifest(place)))
     index = given if isinstance(given, Index) else Index.open(given, offline=offline)
-    if index.corpus.hash != corpus["hash"]:
-        if index.corpus.path.resolve() == _place(folder, corpus["path"]):
-            raise CorpusDamagedError(
-                f"{index.corpus.path} has changed since {folder.name} was saved",
-                hint="undo the change (a domain that was added: zicl corpus remove, then compact), or make the "
-                "classifier again on the corpus as it is",
-            )
-        raise CorpusDamagedError(
-            f"{index.corpus.path} is not the corpus {folder.name} was saved with",
-            hint="find the corpus it was made on, or make the classifier again on this one",
-        )
+    _check_corpus(folder, corpus, index.corpus.path, index.corpus.hash)
     if index.manifest["encoder"]["identity"] != corpus["encoder"]["identity"]:
         raise EncoderMismatchError(
             f"{folder.name} was saved on vectors of {corpus['encoder']['name']}, but {index.corpus.path} is indexed "
@@ -515,3 +509,19 @@ def find_corpus(
             hint="to use it as it is now, name the corpus: zicl.load(…, index=…), or --corpus on the command line",
         )
     return index
+
+
+def _check_corpus(folder: Path, corpus: dict[str, Any], path: Path, found: str) -> None:
+    """Check that the corpus at a path has the hash that a classifier was saved with."""
+    if found == corpus["hash"]:
+        return
+    if path.resolve() == _place(folder, corpus["path"]):
+        raise CorpusDamagedError(
+            f"{path} has changed since {folder.name} was saved",
+            hint="undo the change (a domain that was added: zicl corpus remove, then compact), or make the "
+            "classifier again on the corpus as it is",
+        )
+    raise CorpusDamagedError(
+        f"{path} is not the corpus {folder.name} was saved with",
+        hint="find the corpus it was made on, or make the classifier again on this one",
+    )

@@ -4,6 +4,6 @@
     make fuzz SECONDS=300         every target for five
     make fuzz TARGETS="csv onnx"  some of them
 
-``targets.py`` has one target per reader, ``seeds/`` small valid inputs (written by ``python -m tests.fuzz.make_seeds``),
-and ``found/`` inputs that once broke something: a normal test runs both. ``run.py`` starts ``one.py`` for each target.
+``targets.py`` has one target per reader, ``seeds/`` small valid inputs (``make_seeds.py`` writes them), and ``found/``
+inputs that once broke something: a normal test runs both. ``run.py`` starts ``one.py`` for each target.
 """

@@ -319,6 +319,11 @@ def removed_domains(manifest: dict[str, Any]) -> tuple[str, ...]:
     return tuple(domain["name"] for domain in manifest["domains"] if domain.get("removed"))
 
 
+def stored_hash(manifest: dict[str, Any]) -> str:
+    """Return the hash of the corpus with this manifest, which opening it gives."""
+    return CorpusSubset(removed_domains(manifest)).identity(str(manifest["files"][SENTENCES]["sha256"]))
+
+
 def total_counts(domains: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Return the sums of a manifest's counts over all domains that were not removed."""
     kept = [domain for domain in domains if not domain.get("removed")]
