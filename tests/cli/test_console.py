@@ -35,7 +35,7 @@ def test_every_way_to_print_escapes(capsys, monkeypatch):
     printed = capsys.readouterr()
     assert not has_controls(printed.out + printed.err)
     assert printed.err == SHOWN + "\n"
-    assert printed.out.count(r"\x1b[2Jy") == 4
+    assert printed.out.count(r"x\x1b]0;owned") == 4
     assert "[/red]" in printed.out
 
 

@@ -60,7 +60,14 @@ class OnnxEncoder:
         while start < len(order):
             size = max(_BATCH, _BATCH_TOKENS // max(1, len(tokens[order[start]])))
             chosen = order[start : start + size]
-            result[chosen] = self._forward([tokens[i] for i in chosen])
+            try:
+                result[chosen] = self._forward([tokens[i] for i in chosen])
+            except Exception as error:
+                # A graph that ran on one token may fail on others; onnxruntime's errors have no class of their own.
+                raise ModelError(
+                    f"the encoder {self.name!r} failed on a text: {first_line(error)}",
+                    hint=f"its {TOKENIZER} may be that of another model than its {MODEL}: fetch both again",
+                ) from error
             start += size
         return result
 
