@@ -5,11 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from tests.conftest import DOCUMENTS
 from tests.fuzz import targets
 from tests.fuzz.targets import SEPARATOR
+from tests.lm.remote.server import VLLM, Davinci, LlamaCpp, Server, SGLang
 
 SEEDS = Path(__file__).parent / "seeds"
 
@@ -42,7 +46,8 @@ def main() -> None:
     write("sentences", "arrow", (corpus / "sentences.arrow").read_bytes())
     write("gguf", "header", gguf())
     write("onnx", "folder", SEPARATOR.join(onnx()))
-    write("remote", "echo", SEPARATOR.join(map(str.encode, ECHO)))
+    for server in (VLLM, SGLang, LlamaCpp, Davinci):
+        write("remote", server.__name__.lower(), SEPARATOR.join(conversation(server)))
     write("remote", "error", b'404{"error": {"message": "no such model", "code": 404}}')
     write("classifier", "pile", classifier())
 
@@ -73,16 +78,6 @@ options = {}
 [study.order.parts.a]
 k = 4
 """
-ECHO = [
-    '{"data": [{"id": "m", "max_model_len": 512}]}',
-    '{"tokens": [1, 97]}',
-    '{"tokens": [97]}',
-    '{"prompt": "aa"}',
-    '{"tokens": [97]}',
-    '{"choices": [{"text": "a", "prompt_logprobs": [null, {"97": {"logprob": -0.5, "rank": 1}}], "logprobs": '
-    '{"tokens": ["a"], "token_logprobs": [-0.5], "top_logprobs": [{"a": -0.5}], "text_offset": [0]}}], '
-    '"usage": {"prompt_tokens": 3, "completion_tokens": 1}}',
-]
 
 
 def write(target: str, name: str, content: bytes) -> None:
@@ -132,6 +127,25 @@ def onnx() -> tuple[bytes, bytes, bytes]:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     return b'{"pooling": "mean", "max_tokens": 16}', tokenizer.to_str().encode(), model.SerializeToString()
+
+
+def conversation(kind: Callable[[], Server]) -> list[bytes]:
+    """What a server of the tests answers while its model is opened and a prompt is scored."""
+    from zicl.lm.remote.client import Client
+
+    server, answers, send = kind(), list[bytes](), Client._exchange
+
+    def recorded(self: Client, method: str, url: str, content: bytes) -> Any:
+        status, headers, raw = send(self, method, url, content)
+        answers.append(raw if status == 200 else str(status).encode() + raw)
+        return status, headers, raw
+
+    with patch.object(Client, "_exchange", recorded):
+        lm = targets.remote_model(server.spec)
+        targets.remote_score(lm)
+        lm.close()
+    server.close()
+    return answers
 
 
 def classifier() -> bytes:

@@ -43,7 +43,7 @@ def main() -> None:
     corpus.mkdir(exist_ok=True)
     options = [
         f"-max_total_time={seconds}", f"-rss_limit_mb={_MEGABYTES}", f"-timeout={_SECONDS}", f"-seed={seed}",
-        f"-artifact_prefix={folder}/", "-print_final_stats=1", "-max_len=20000", "-verbosity=0",
+        f"-artifact_prefix={folder}/", "-print_final_stats=1", "-max_len=50000", "-verbosity=0",
     ]  # fmt: skip
     atheris.Setup(["fuzz", *options, str(corpus), str(HERE / "seeds" / name), str(HERE / "found" / name)], checked)
     atheris.Fuzz()

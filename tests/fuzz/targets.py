@@ -195,15 +195,33 @@ def onnx() -> Run:
     return run
 
 
+def remote_model(spec: str) -> Any:
+    """Open a model as the commands do, one request at a time, with the tokenizer of the tests."""
+    from tests.lm.remote.server import tiny
+    from zicl.lm.remote.open import open_remote
+    from zicl.lm.remote.settings import RemoteSettings
+    from zicl.lm.tokenizer import PlainTokenizer
+
+    chosen = RemoteSettings(tokenizer="tiny", recall=False, requests=1)
+    return open_remote(
+        spec, chosen, load_tokenizer=lambda name: PlainTokenizer(tiny()[1], name), sleep=lambda seconds: None
+    )
+
+
+def remote_score(lm: Any) -> None:
+    """Score a prompt."""
+    from zicl.prompt.builder import PromptBuilder
+    from zicl.prompt.template import get_template
+
+    builder = PromptBuilder(lm.tokenizer, get_template("review"), "direct", context=lm.context, bos=lm.adds_bos)
+    lm.score([builder.build("A lamp.", [], ["great", "bad"])])
+
+
 def remote() -> Run:
     """The answers of a server, one after the other, the last one again and again."""
     import os
 
     from zicl.lm.remote.client import Client
-    from zicl.lm.remote.open import open_remote
-    from zicl.lm.remote.settings import RemoteSettings
-    from zicl.prompt.builder import Branch, Prompt
-    from zicl.prompt.tokens import Segment
 
     os.environ["ZICL_HOME"] = str(scratch())
     answers: list[bytes] = []
@@ -214,14 +232,12 @@ def remote() -> Run:
         return status, {}, raw[3:] if status != 200 else raw
 
     Client._exchange = answered  # type: ignore[method-assign, assignment]
-    chosen = RemoteSettings(recall=False)
 
     def run(data: bytes) -> None:
         answers[:] = data.split(SEPARATOR)[:64]
-        lm = open_remote("http://127.0.0.1:9/v1#m", chosen, load_tokenizer=lambda name: None, sleep=lambda _: None)  # type: ignore[arg-type, return-value]
+        lm = remote_model("http://127.0.0.1:9/v1#tiny")
         try:
-            prompt = Prompt(Segment("a", (1,)), Segment("b", (2,)), (Branch(Segment("", ()), Segment("c", (3,))),))
-            lm.score([prompt])
+            remote_score(lm)
         finally:
             lm.close()
 
