@@ -140,11 +140,13 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, error: type[ZICLError] = StorageError, *, hint: str = "remove it and create it again") -> Any:
-    """Read JSON, or raise an ``error`` that names the file."""
+    """Read JSON, or raise an ``error`` that names the file; one that is missing is a FileNotFoundError."""
     try:
         return parse_json(_read_small(path))
     except ValueError as cause:
         raise error(f"{path} is damaged: {cause}", hint=hint) from cause
+    except FileNotFoundError:
+        raise
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror}", hint="check its permissions") from cause
 
