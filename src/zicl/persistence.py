@@ -199,6 +199,14 @@ class ClassifierContent(Strict):
     def _complete(self) -> ClassifierContent:
         if self.settings.scoring.asks_lm and self.lm is None:
             raise ValueError("its experts ask a language model, and lm is null")
+        decision, pile = self.settings.decision, self.fitted.pile
+        if pile is not None and ((pile.none is None), (pile.multi is None)) != (
+            decision.none is None,
+            not decision.multi,
+        ):
+            raise ValueError("fitted.pile and settings.decision differ in whether a text may have no label, or several")
+        if bool(self.fitted.priors) != (self.settings.calibration.method in ("batch", "neutral")):
+            raise ValueError("fitted.priors and settings.calibration differ in whether label priors are subtracted")
         return self
 
 
