@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser soak test-vllm
+.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser soak test-vllm fuzz
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -98,6 +98,15 @@ lint: $(VENV)/.tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
+
+# Every reader of a file or an answer, with bytes that nobody meant: SECONDS for each target, or for some TARGETS.
+SECONDS ?= 60
+$(VENV)/.fuzzed: $(VENV)/.tested
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[test,fuzz]"
+	touch $@
+
+fuzz: $(VENV)/.fuzzed
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.run --seconds $(SECONDS) --json benchmarks/results/fuzz.json $(TARGETS)
 
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[bench]"

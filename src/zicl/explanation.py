@@ -85,11 +85,10 @@ class Explanation:
         return capture.get()
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        from rich.markup import escape
         from rich.table import Table
         from rich.text import Text
 
-        yield Text.from_markup(f"[bold]{escape(str(self.prediction.text))}[/]")
+        yield Text(str(self.prediction.text), style="bold")
         yield self._score_table()
         prepared = self.prediction.prepared
         if prepared is None:
@@ -130,13 +129,13 @@ class Explanation:
             yield [*cells, *("–" if each is None else f"{each:.1%}" for each in said)]
 
     def _score_table(self) -> Any:
-        from rich.markup import escape
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(*self._columns(), box=None, header_style="dim")
         for label, probability, *cells in self._rows():
             bar = f"{probability} {'█' * round(20 * self.prediction.probabilities[label])}"
-            table.add_row(escape(label), bar, *cells, style="bold" if label in self.prediction.labels else "")
+            table.add_row(Text(label), bar, *cells, style="bold" if label in self.prediction.labels else "")
         return table
 
     def _notes(self, prompt: Prompt) -> str:

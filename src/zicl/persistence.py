@@ -12,15 +12,41 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
 
-from zicl._util.files import check_replaceable, read_json, replace_folder, storage_errors, write_json, write_text
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+
+from zicl._util.files import (
+    check_inside,
+    check_replaceable,
+    read_json,
+    replace_folder,
+    storage_errors,
+    write_json,
+    write_text,
+)
 from zicl._util.process import __version__
-from zicl.config import GROUPS, FrozenSettings, Settings, parse_group
+from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
+from zicl.config import (
+    GROUPS,
+    Calibration,
+    Decision,
+    FrozenSettings,
+    Labelling,
+    Pile,
+    PromptSettings,
+    Retrieval,
+    Scoring,
+    Settings,
+)
+from zicl.corpus.manifest import read_manifest
+from zicl.corpus.store import stored_hash
 from zicl.exceptions import (
     CorpusDamagedError,
     CorpusError,
@@ -33,11 +59,158 @@ from zicl.lm.base import LanguageModel
 from zicl.prompt.labels import Labels, read_labels
 from zicl.retrieve.concat import ConcatIndex
 from zicl.retrieve.index import Index, Searchable
+from zicl.retrieve.manifest import EncoderEntry
 from zicl.score.ensemble import Fitted
 from zicl.score.pile import Linear, PileModel
 
 FORMAT = 5
 LABELS, CLASSIFIER, PILE = "labels.toml", "classifier.json", "pile.safetensors"
+_AGAIN = "it was edited, damaged, or written by another version of zicl: copy the folder again, or save it again"
+# A model behind a server: no text is sent there unless whoever runs the program allows it.
+_ADDRESS = re.compile(r"https?://")
+
+
+# -- what classifier.json may hold -----------------------------------------------------------------------
+
+
+def _plain_name(name: str) -> str:
+    """Check a name or a path that a stranger wrote: it is printed, and looked up."""
+    if not name.strip() or not name.isprintable():
+        raise ValueError("expected a name without control characters")
+    if any(len(part.encode()) > 255 for part in name.split("/")):
+        raise ValueError("expected parts of at most 255 bytes")
+    return name
+
+
+def _relative(path: str) -> str:
+    """Check a path that is looked up from the folder of the classifier."""
+    place = _plain_name(path).removeprefix("gguf:")
+    if PurePosixPath(place).is_absolute() or PureWindowsPath(place).anchor or place.startswith("~"):
+        raise ValueError("expected a path as seen from the folder, not an absolute one")
+    return path
+
+
+def _no_path(name: str) -> str:
+    """Check the name of a model that is not in a folder here: it must not be one nevertheless."""
+    if _ADDRESS.match(name):
+        return name
+    place = name.removeprefix("gguf:")
+    if place != name or place.endswith(".gguf") or "\\" in place or place.startswith(("/", "~", ".")) or ".." in place:
+        raise ValueError("expected the name of a model, not a path")
+    return name
+
+
+Name = Annotated[str, Field(max_length=1024), AfterValidator(_plain_name)]
+Probability = Annotated[FiniteFloat, Field(gt=0, le=1.001)]
+
+
+class ModelEntry(Strict):
+    """A language model or an encoder: by name, or by its path as seen from the folder."""
+
+    name: Name
+    local: bool
+    identity: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _place(self) -> ModelEntry:
+        (_relative if self.local else _no_path)(self.name)
+        return self
+
+
+class CorpusEntry(Strict):
+    """The corpus, by its path as seen from the folder."""
+
+    path: Annotated[Name, AfterValidator(_relative)]
+    hash: str
+    encoder: EncoderEntry
+    kind: Name
+    index: str
+
+
+class SettingsEntry(BaseModel):
+    """The settings in force, all groups of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    retrieval: Retrieval
+    labelling: Labelling
+    prompt: PromptSettings
+    scoring: Scoring
+    calibration: Calibration
+    pile: Pile
+    decision: Decision
+
+
+class NoneEntry(Strict):
+    """From which closeness on a text fits a label."""
+
+    threshold: FiniteFloat
+    scale: Annotated[FiniteFloat, Field(gt=0)]
+    component: bool
+
+
+class MultiEntry(Strict):
+    """Slope and offset of each label's log-odds."""
+
+    slopes: Entries[FiniteFloat]
+    offsets: Entries[FiniteFloat]
+
+
+class PileEntry(Strict):
+    """What was learned from a pile, without its weights."""
+
+    weights: Sha256
+    shares: Entries[Probability]
+    stability: FiniteFloat
+    texts: Count
+    shares_known: bool
+    source: str
+    none: NoneEntry | None
+    multi: MultiEntry | None
+
+
+class FittedEntry(Strict):
+    """What was fitted."""
+
+    priors: dict[str, dict[str, Probability]]
+    cluster_texts: Entries[str | Annotated[list[str], Field(min_length=2, max_length=2)]]
+    pile: PileEntry | None
+
+
+class KindOfContent(Strict):
+    """What all kinds of classifiers hold that have a name, such as distilled ones."""
+
+    kind: Name
+
+
+class ClassifierContent(Strict):
+    """What ``classifier.json`` holds, for a classifier that is not distilled."""
+
+    labels: Entries[str]
+    corpus: CorpusEntry | None
+    lm: ModelEntry | None
+    method: Name
+    seed: int
+    settings: SettingsEntry
+    fitted: FittedEntry
+    encoder: ModelEntry | None
+
+    @model_validator(mode="after")
+    def _complete(self) -> ClassifierContent:
+        if self.settings.scoring.asks_lm and self.lm is None:
+            raise ValueError("its experts ask a language model, and lm is null")
+        decision, pile = self.settings.decision, self.fitted.pile
+        if pile is not None and ((pile.none is None), (pile.multi is None)) != (
+            decision.none is None,
+            not decision.multi,
+        ):
+            raise ValueError("fitted.pile and settings.decision differ in whether a text may have no label, or several")
+        if bool(self.fitted.priors) != (self.settings.calibration.method in ("batch", "neutral")):
+            raise ValueError("fitted.priors and settings.calibration differ in whether label priors are subtracted")
+        return self
+
+
+# -- writing -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -132,11 +305,19 @@ def encoder_content(folder: Path, name: str, identity: str) -> dict[str, Any]:
     return {"name": relative_path(folder, Path(name)) if local else name, "local": local, "identity": identity}
 
 
+def _place(folder: Path, path: str) -> Path:
+    """Return where a path leads that is as seen from a folder."""
+    try:
+        return (folder.resolve() / path).resolve()
+    except RuntimeError as error:
+        raise UsageError(f"{path}, seen from {folder}, is a link to itself", hint="remove that link") from error
+
+
 def find_encoder(folder: Path, saved: dict[str, Any]) -> str:
     """Return the name of the saved encoder, with its path as seen from here."""
     if not saved["local"]:
         return str(saved["name"])
-    path = (folder.resolve() / saved["name"]).resolve()
+    path = _place(folder, saved["name"])
     if not path.exists():
         raise UsageError(
             f"the encoder of {folder.name} is not where it was ({saved['name']} seen from it)",
@@ -152,20 +333,21 @@ def write_linear(linear: Linear, path: Path) -> None:
     save_file({"weights": linear.weights, "offsets": linear.offsets}, path)
 
 
-def read_linear(path: Path, identity: str) -> Linear:
-    """Read the weights of a linear model, and check that they are those that were written."""
+def read_linear(path: Path, identity: str, rows: int) -> Linear:
+    """Read the weights of a linear model with so many rows, and check that they are those that were written."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    damaged = StorageError(
-        f"{path} is not what was written there", hint="copy the folder again, or make the classifier again"
-    )
+    damaged = StorageError(f"{path} is not what was written there", hint=_AGAIN)
+    check_inside(path, path.parent)
     try:
         numbers = load_file(path)
         linear = Linear(numbers["weights"], numbers["offsets"])
-    except (OSError, SafetensorError, KeyError) as error:
+        fits = linear.weights.ndim == 2 and linear.weights.shape[:1] == linear.offsets.shape == (rows,)
+        known = fits and linear.identity == identity
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise damaged from error
-    if linear.identity != identity:
+    if not known or not (np.isfinite(linear.weights).all() and np.isfinite(linear.offsets).all()):
         raise damaged
     return linear
 
@@ -221,34 +403,46 @@ def relative_path(folder: Path, path: Path) -> str:
 
 
 def read_folder(folder: Path) -> dict[str, Any]:
-    """Return what classifier.json holds, or raise an error that says why it cannot be used."""
-    if not (folder / CLASSIFIER).is_file():
+    """Return what classifier.json holds, or raise an error that says why it cannot be used.
+
+    What it says of a distilled classifier is checked where that is loaded.
+    """
+    path = folder / CLASSIFIER
+    if not path.is_file():
         raise UsageError(
             f"{folder} is not a saved classifier", hint="save one with clf.save(…) or zicl classify --save …"
         )
-    content: dict[str, Any] = read_json(folder / CLASSIFIER)
-    if content.get("format") != FORMAT:
+    check_inside(path, folder, UsageError)
+    content = read_json(path, UsageError, hint=_AGAIN)
+    found = content.get("format") if isinstance(content, dict) else FORMAT
+    if found != FORMAT:
         raise UsageError(
-            f"{folder} has format {content.get('format')}; this version of zicl reads format {FORMAT}",
-            hint=f"install the version that wrote it: zicl {content.get('zicl')}",
+            f"{folder} has format {found!s:.20}; this version of zicl reads format {FORMAT}",
+            hint=f"install the version that wrote it: zicl {content.get('zicl')!s:.20}",
         )
-    return content
+    if isinstance(content, dict) and "kind" in content:
+        return check_content(folder, content, KindOfContent)
+    return check_content(folder, content, ClassifierContent)
 
 
-def edited_error(folder: Path, error: Exception) -> UsageError:
-    """Return the error for a classifier.json whose content does not fit."""
-    return UsageError(f"{folder / CLASSIFIER}: {error}", hint="it was edited, or written by another version of zicl")
+def check_content(folder: Path, content: object, model: type[BaseModel]) -> dict[str, Any]:
+    """Return the content of a classifier.json that fits a schema."""
+    return check_schema(content, model, folder / CLASSIFIER, UsageError, _AGAIN)
+
+
+def read_saved_labels(folder: Path) -> Labels:
+    """Read the labels of a folder."""
+    check_inside(folder / LABELS, folder, UsageError)
+    return read_labels(folder / LABELS)
 
 
 def restore_settings(folder: Path, content: dict[str, Any]) -> tuple[dict[str, FrozenSettings], Fitted, Labels]:
     """Return the settings by group, what was fitted, and the labels of a folder."""
-    try:
-        groups = content["settings"]
-        settings = {name: parse_group(name, _with_tuples(groups[name]), f"{folder / CLASSIFIER}: ") for name in GROUPS}
-        fitted = Fitted.from_dict(content["fitted"], _read_pile(folder, content["fitted"]["pile"]))
-    except (KeyError, TypeError) as error:
-        raise edited_error(folder, error) from error
-    labels = read_labels(folder / LABELS)
+    checked = ClassifierContent.model_validate(content)
+    settings = {name: getattr(checked.settings, name) for name in GROUPS}
+    labels = read_saved_labels(folder)
+    pile = _read_pile(folder, content["fitted"]["pile"], len(labels))
+    fitted = Fitted.from_dict(content["fitted"], pile)
     check_label_names(folder, labels, *fitted.priors.values())
     if fitted.pile is not None:
         # Rows of weights belong to labels by position.
@@ -257,10 +451,19 @@ def restore_settings(folder: Path, content: dict[str, Any]) -> tuple[dict[str, F
     return settings, fitted, labels
 
 
-def _read_pile(folder: Path, saved: dict[str, Any] | None) -> PileModel | None:
+def _read_pile(folder: Path, saved: dict[str, Any] | None, labels: int) -> PileModel | None:
     if saved is None:
         return None
-    return PileModel.from_dict(saved, read_linear(folder / PILE, saved["weights"]))
+    # Texts that fit no label may be a component of their own.
+    component = saved["none"] is not None and saved["none"]["component"]
+    rows = labels + component
+    expected = {"shares": len(saved["shares"]), **{n: len(row) for n, row in (saved["multi"] or {}).items()}}
+    if wrong := [name for name, count in expected.items() if count != (rows if name == "shares" else labels)]:
+        raise UsageError(
+            f"{folder / CLASSIFIER}: fitted.pile.{wrong[0]}: it has {expected[wrong[0]]} numbers for {labels} labels",
+            hint=_AGAIN,
+        )
+    return PileModel.from_dict(saved, read_linear(folder / PILE, saved["weights"], rows))
 
 
 def check_label_names(folder: Path, labels: Labels, *fitted: Iterable[str]) -> None:
@@ -278,7 +481,7 @@ def find_lm(folder: Path, lm: dict[str, Any]) -> str:
     if not lm["local"]:
         return str(lm["name"])
     prefix = "gguf:" if lm["name"].startswith("gguf:") else ""
-    return prefix + str((folder.resolve() / lm["name"].removeprefix("gguf:")).resolve())
+    return prefix + str(_place(folder, lm["name"].removeprefix("gguf:")))
 
 
 def find_corpus(
@@ -290,24 +493,16 @@ def find_corpus(
         return Index.open(given, offline=offline) if isinstance(given, str | Path) else given
     as_saved = given is None
     if given is None:
-        given = place = (folder.resolve() / corpus["path"]).resolve()
+        given = place = _place(folder, corpus["path"])
         if not place.exists():
             raise CorpusMissingError(
                 f"the corpus of {folder.name} is not where it was ({corpus['path']} seen from it)",
                 hint="say where it is now: zicl.load(…, index=…), or --corpus on the command line",
             )
+        # What a stranger's classifier leads to is not opened unless it is what the classifier was made on.
+        _check_corpus(folder, corpus, place, stored_hash(read_manifest(place)))
     index = given if isinstance(given, Index) else Index.open(given, offline=offline)
-    if index.corpus.hash != corpus["hash"]:
-        if index.corpus.path.resolve() == (folder.resolve() / corpus["path"]).resolve():
-            raise CorpusDamagedError(
-                f"{index.corpus.path} has changed since {folder.name} was saved",
-                hint="undo the change (a domain that was added: zicl corpus remove, then compact), or make the "
-                "classifier again on the corpus as it is",
-            )
-        raise CorpusDamagedError(
-            f"{index.corpus.path} is not the corpus {folder.name} was saved with",
-            hint="find the corpus it was made on, or make the classifier again on this one",
-        )
+    _check_corpus(folder, corpus, index.corpus.path, index.corpus.hash)
     if index.manifest["encoder"]["identity"] != corpus["encoder"]["identity"]:
         raise EncoderMismatchError(
             f"{folder.name} was saved on vectors of {corpus['encoder']['name']}, but {index.corpus.path} is indexed "
@@ -324,6 +519,17 @@ def find_corpus(
     return index
 
 
-def _with_tuples(value: dict[str, Any]) -> dict[str, Any]:
-    """Restore tuples, which JSON has none of: a template of two lines is one."""
-    return {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
+def _check_corpus(folder: Path, corpus: dict[str, Any], path: Path, found: str) -> None:
+    """Check that the corpus at a path has the hash that a classifier was saved with."""
+    if found == corpus["hash"]:
+        return
+    if path.resolve() == _place(folder, corpus["path"]):
+        raise CorpusDamagedError(
+            f"{path} has changed since {folder.name} was saved",
+            hint="undo the change (a domain that was added: zicl corpus remove, then compact), or make the "
+            "classifier again on the corpus as it is",
+        )
+    raise CorpusDamagedError(
+        f"{path} is not the corpus {folder.name} was saved with",
+        hint="find the corpus it was made on, or make the classifier again on this one",
+    )

@@ -1,6 +1,62 @@
-"""Progress in a log: few lines, and never long without one."""
+"""What is printed for people: no control characters of data; progress in a log in few lines."""
 
-from zicl.cli.console import progress_lines
+import json
+
+from zicl.cli.console import people_console, print_line, print_status, printable, progress_lines
+
+EVIL = "x\x1b]0;owned\x07\x1b[2Jy\r\x9b31m\u202e\x7f"
+SHOWN = r"x\x1b]0;owned\x07\x1b[2Jy\r\x9b31m\u202e\x7f"
+
+
+def has_controls(text):
+    return any(not (each.isprintable() or each in "\n\t") for each in text)
+
+
+def test_control_characters_become_escapes_and_everything_else_stays():
+    assert printable(EVIL) == SHOWN
+    assert printable(printable(EVIL)) == SHOWN
+    plain = "Ein Gruß, 冬の港 — a\ttab\nand a line [bold]x[/bold] 👩\u200d💻"
+    assert printable(plain) == plain
+    assert printable("a\udcff.csv") == r"a\udcff.csv"
+
+
+def test_every_way_to_print_escapes(capsys, monkeypatch):
+    from rich.table import Table
+    from rich.text import Text
+
+    monkeypatch.setenv("COLUMNS", "200")
+    print_status(EVIL)
+    print_line(EVIL)
+    table = Table(EVIL, "b")
+    table.add_row(Text(EVIL), EVIL)
+    people_console().print(table)
+    # A name is no markup: this one would be an error.
+    people_console().print("[/red]")
+    printed = capsys.readouterr()
+    assert not has_controls(printed.out + printed.err)
+    assert printed.err == SHOWN + "\n"
+    assert printed.out.count(r"x\x1b]0;owned") == 4
+    assert "[/red]" in printed.out
+
+
+def test_a_run_escapes_the_names_of_labels_and_files_and_its_json_is_faithful(tmp_path, run, encoder_folder):
+    label, text = "a\x1b[2Jb", "A \x1b[31mred lamp."
+    (tmp_path / "labels.toml").write_text(
+        '[[label]]\nname = "a\\u001b[2Jb"\nwords = "bad"\n[[label]]\nname = "great"\n'
+    )
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": f"{text} {n}"}) + "\n" for n in range(24)))
+    options = ["--labels", tmp_path / "labels.toml", "--encoder", encoder_folder, "--method", "encoder", "--offline"]
+    code, out, err = run("classify", "--file", tmp_path / "t.jsonl", *options)
+    assert code == 0, err
+    assert not has_controls(out + err)
+    assert r"a\x1b[2Jb" in out + err
+    _, out, err = run("classify", "--file", tmp_path / "t.jsonl", "--json", *options)
+    assert f"p:{label}" in json.loads(out.splitlines()[0])
+    assert json.loads(out.splitlines()[0])["text"] == f"{text} 0"
+    code, _, err = run("classify", "--file", tmp_path / "no\x1b[2J.csv", *options)
+    assert code == 2
+    assert r"no\x1b[2J.csv" in err
+    assert not has_controls(err)
 
 
 def test_a_line_where_a_stage_begins_and_one_a_minute():

@@ -1,6 +1,7 @@
 """Manifests of strangers: whatever is wrong in one is named, and nothing outside the folder is looked at."""
 
 import json
+import shutil
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from zicl.corpus.manifest import read_manifest
 from zicl.corpus.sources import find_sources
 from zicl.corpus.store import Corpus
 from zicl.corpus.update import remove_domains
-from zicl.exceptions import ZICLError
+from zicl.exceptions import CorpusDamagedError, ZICLError
 
 TEXTS = {"a": ["One lamp. It is lit.", "Two lamps."], "b": ["A slow train. It is late.", "One lamp."]}
 
@@ -55,20 +56,105 @@ def test_a_good_one_is_read_as_it_is(folder, manifest):
         (lambda m: m | {"domains": [m["domains"][0], m["domains"][0]]}, "is named twice"),
         (lambda m: m | {"sources": m["sources"][::-1]}, "not in the order"),
         (lambda m: m | {"sources": [{**m["sources"][0], "domain": "c"}]}, "the domain 'c'"),
+        (lambda m: m | {"paragraphs": 0}, "paragraphs: it is too small, expected at least 1"),
+        (lambda m: m | {"sources": []}, "sources: too few"),
+        (lambda m: m | {"sources": [{**m["sources"][0], "first_document": 10**30}]}, "it is too large"),
+        (lambda m: m | {"options": {"splitter": None}}, "options.splitter: it is not a string"),
+        (lambda m: m | {"options": {"splitters": "x"}}, "did you mean 'splitter'"),
+        (lambda m: m | {"domains": ["x" * 10_000] * 1000}, "domains.0: it is not an object with keys"),
+        (lambda m: json.dumps(m)[:-1] + ', "sentences": 6}', "the key 'sentences' occurs twice"),
         (lambda m: [], "is damaged"),
         (lambda m: "abc", "is damaged"),
         (lambda m: "[" * 200_000, "nested too deeply"),
     ],
 )
 def test_what_is_wrong_is_named(folder, manifest, change, said):
-    assert said in error_of(folder, change(manifest))
+    error = error_of(folder, change(manifest))
+    assert said in error
+    assert len(error) < 2000
+    # The file is named once, with one thing to do.
+    assert error.count("is damaged") <= 1
+    assert error.count("→") == 1
 
 
-def test_counts_are_compared_with_the_sentences_when_asked(folder, manifest):
+def test_the_number_of_sentences_is_checked_whenever_a_corpus_is_opened(folder, manifest):
     first, second = manifest["domains"]
     wrong = {"domains": [{**first, "sentences": first["sentences"] + 5}, second], "sentences": 6 + 5}
-    said = error_of(folder, manifest | wrong, verify=True)
-    assert "says that 'a' has 8 sentences, and there are 3" in said
+    assert "says that the corpus has 11 sentences, and there are 6" in error_of(folder, manifest | wrong, verify=False)
+
+
+@pytest.mark.parametrize("key", ["sentences", "paragraphs", "single"])
+def test_counts_are_compared_with_the_sentences_when_asked(folder, manifest, key):
+    """One more in a domain and one less in another have the same sum."""
+    first, second = ({**domain, "paragraphs_read": 9} for domain in manifest["domains"])
+    changed = [{**first, key: first[key] + 1}, {**second, key: second[key] - 1}]
+    said = error_of(folder, manifest | {"domains": changed}, verify=True)
+    assert f"says that 'a' has {first[key] + 1} {key}, and there are {first[key]}" in said
+
+
+def write_rows(folder, manifest, **columns):
+    """Replace columns of the sentences, and make the manifest fit."""
+    import pyarrow as pa
+
+    from zicl.corpus.store import SCHEMA, describe_files, map_table
+
+    path = folder / "sentences.arrow"
+    table = map_table(path, SCHEMA).to_pydict() | columns
+    path.unlink()
+    with pa.ipc.new_file(str(path), SCHEMA) as file:
+        file.write_table(pa.table(table, schema=SCHEMA))
+    return manifest | {"files": describe_files(folder, ("sentences.arrow", "texts.arrow"))}
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "c.zicl")
+    return tmp_path / "c.zicl"
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"domain": [0, 0, 0, 1, 1, 7]}, "other domains"),
+        ({"document": [0, 0, 1, 2, 2, 99]}, "other documents"),
+        ({"position": [3, 1, 0, 0, 1, 0]}, "other positions"),
+        ({"text": [None, "b", "c", "d", "e", "f"]}, "empty cells"),
+    ],
+)
+def test_rows_that_name_what_is_not_there_are_refused(copy, columns, said):
+    manifest = json.loads((copy / "manifest.json").read_text())
+    assert said in error_of(copy, write_rows(copy, manifest, **columns))
+
+
+def test_texts_that_would_be_read_outside_of_the_file_are_refused(copy):
+    """An Arrow file says where each text begins: the numbers are checked before they are followed."""
+    from zicl.corpus.store import describe_files
+
+    path, manifest = copy / "sentences.arrow", json.loads((copy / "manifest.json").read_text())
+    content = path.read_bytes()
+    # The places of the first three texts: 0, 9, 19.
+    lengths = b"".join(number.to_bytes(4, "little") for number in (0, 9, 19))
+    assert content.count(lengths) == 1
+    path.write_bytes(content.replace(lengths, lengths[:4] + (1 << 30).to_bytes(4, "little") + lengths[8:]))
+    changed = manifest | {"files": describe_files(copy, ("sentences.arrow", "texts.arrow"))}
+    assert "is damaged" in error_of(copy, changed)
+
+
+@pytest.mark.parametrize("name", ["sentences.arrow", "manifest.json"])
+def test_a_link_that_leads_out_of_the_folder_is_not_followed(copy, tmp_path, name):
+    (copy / name).rename(tmp_path / "elsewhere")
+    (copy / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CorpusDamagedError, match="leads out of"):
+        Corpus.open(copy)
+
+
+def test_files_that_are_not_arrow_are_refused(copy):
+    from zicl.corpus.store import describe_files
+
+    (copy / "texts.arrow").write_bytes(b"ARROW1\0\0" + b"x" * 100)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    changed = manifest | {"files": describe_files(copy, ("sentences.arrow", "texts.arrow"))}
+    assert "not a whole Arrow file" in error_of(copy, changed)
 
 
 def test_a_corpus_with_a_removed_domain_is_consistent(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zicl.exceptions import TextError
+from zicl.exceptions import ConfigError, TextError
 from zicl.inputs.tables import read_records, read_rows
 
 
@@ -95,3 +95,82 @@ def test_a_record_nested_too_deeply_is_an_error_that_names_the_line(tmp_path):
     path.write_text('{"text": "fine"}\n' + "[" * 200_000 + "\n")
     with pytest.raises(TextError, match=r"deep.jsonl, line 2: not JSON \(nested too deeply\)"):
         read_records(str(path))
+
+
+def test_two_keys_or_columns_of_one_name_are_refused(tmp_path):
+    """One of them would vanish without a word."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "One lamp.", "text": "Two lamps."}\n')
+    with pytest.raises(TextError, match=r"a.jsonl, line 1: not JSON \(the key 'text' occurs twice\)"):
+        read_records(str(path))
+    path = tmp_path / "a.csv"
+    path.write_text("text,id,text\nOne lamp.,1,Two lamps.\n")
+    with pytest.raises(TextError, match="2 columns are called 'text'"):
+        read_records(str(path))
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table([pa.array(["One lamp."])] * 2, names=["text", "text"]), path)
+    with pytest.raises(TextError, match="2 columns are called 'text'"):
+        read_records(str(path))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.txt", "a.parquet", "a.jsonl.gz", "a.csv.zst"])
+def test_a_record_over_the_limit_is_refused_by_line_and_option(tmp_path, monkeypatch, name):
+    import gzip
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import zstandard
+
+    monkeypatch.setenv("ZICL_MAX_RECORD_MB", "1")
+    path, text = tmp_path / name, "lamp " * (1 << 18)
+    if name == "a.parquet":
+        pq.write_table(pa.table({"text": ["fine", text]}), path)
+    else:
+        rows = {"jsonl": '{"text": "fine"}\n{"text": "%s"}\n', "csv": 'text\n"%s"\n', "txt": "fine\n%s\n"}
+        content = (rows[name.split(".")[1]] % text).encode()
+        pack = {"gz": gzip.compress, "zst": zstandard.compress}.get(name.split(".")[-1], bytes)
+        path.write_bytes(pack(content))
+    with pytest.raises(TextError, match="more than 1 million characters") as error:
+        read_records(str(path))
+    assert "2: it has" in str(error.value)
+    assert "ZICL_MAX_RECORD_MB" in error.value.hint
+    monkeypatch.setenv("ZICL_MAX_RECORD_MB", "2")
+    assert len(read_records(str(path))) == 1 + ("csv" not in name)
+
+
+def test_a_csv_record_of_many_lines_is_within_the_limit_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("ZICL_MAX_RECORD_MB", "1")
+    path = tmp_path / "a.csv"
+    path.write_text("text\nfine\n" + '"' + "lamp\n" * (1 << 18) + '"\n')
+    with pytest.raises(TextError, match="the row that begins in line 3: it has more than 1 million"):
+        read_records(str(path))
+
+
+def test_a_large_record_in_a_small_file_takes_no_memory(tmp_path):
+    """900 MB of one record in 0.9 MB of gzip: refused when the limit is reached."""
+    import gzip
+    import tracemalloc
+
+    path = tmp_path / "a.jsonl.gz"
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        stream.write(b'{"text": "')
+        for _ in range(100):
+            stream.write(b"a" * (1 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TextError, match="line 1: it has more than 32 million characters"):
+            read_records(str(path))
+        assert tracemalloc.get_traced_memory()[1] < 160 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("limit", ["0", "many", "99999"])
+def test_a_limit_that_is_none_is_refused(tmp_path, monkeypatch, limit):
+    monkeypatch.setenv("ZICL_MAX_RECORD_MB", limit)
+    (tmp_path / "a.txt").write_text("One lamp.\n")
+    with pytest.raises(ConfigError, match="ZICL_MAX_RECORD_MB"):
+        read_records(str(tmp_path / "a.txt"))

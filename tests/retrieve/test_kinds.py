@@ -1,5 +1,6 @@
 """Kinds of index: codes find candidates and vectors re-rank them; built in parts, the same after a kill."""
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,11 +10,11 @@ from tests.conftest import BagEncoder, make_index
 from tests.retrieve.conftest import killed_at
 from zicl.corpus.builder import build_corpus
 from zicl.corpus.sources import find_sources
-from zicl.exceptions import ConfigError, StorageError
+from zicl.exceptions import ConfigError, CorpusDamagedError, StorageError
 from zicl.retrieve import kinds
 from zicl.retrieve.builder import build_index
 from zicl.retrieve.index import Index
-from zicl.retrieve.kinds import COMPRESSED, STORED, CompressedIndex, auto_kind, write_vectors
+from zicl.retrieve.kinds import COMPRESSED, STORED, CompressedIndex, auto_kind, read_vectors, write_vectors
 from zicl.retrieve.search import RowSelection, SearchParams, search
 
 COUNT, DIMENSION = 900, 32
@@ -189,3 +190,28 @@ def test_a_corpus_with_a_compressed_index(tmp_path, jsonl, kind):
         assert len(hits) == 30
         truth = sorted((hit.similarity for hit in flat.nearest(text)), reverse=True)
         assert [hit.similarity for hit in hits] == pytest.approx(truth, abs=1e-3)
+
+
+def test_lists_that_are_in_another_file_are_refused(tmp_path):
+    """An index of FAISS may name any file of the machine; the one of a stranger is not followed."""
+    vectors = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
+    outside = tmp_path / "elsewhere" / "lists.bin"
+    outside.parent.mkdir()
+    quantizer = faiss.IndexFlatIP(8)
+    index = faiss.IndexIVFScalarQuantizer(quantizer, 8, 2, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
+    index.train(vectors)
+    lists = faiss.OnDiskInvertedLists(index.nlist, index.code_size, str(outside))
+    index.replace_invlists(lists, False)
+    index.add(vectors)
+    folder = tmp_path / "index"
+    folder.mkdir()
+    faiss.write_index(index, str(folder / "vectors.faiss"))
+    with pytest.raises(CorpusDamagedError, match="is damaged"):
+        read_vectors("ivf-sq8", folder / "vectors.faiss")
+
+
+@pytest.mark.parametrize("content", [b"", b"IxFI", b"not an index", b"IxFI" + b"\xff" * 60])
+def test_files_that_are_no_index_are_refused(tmp_path, content):
+    (tmp_path / "vectors.faiss").write_bytes(content)
+    with pytest.raises(CorpusDamagedError):
+        read_vectors("flat", tmp_path / "vectors.faiss")

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tomllib
 import uuid
@@ -17,11 +18,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from zicl.exceptions import StorageError, UsageError
+from zicl._util.strict_json import DEEPEST, TOO_DEEP, is_deep, parse_json
+from zicl.exceptions import StorageError, UsageError, ZICLError
 
 # A disk with fewer free bytes counts as full.
 _FULL_BELOW = 1 << 20
 _LOCK = ".lock"
+# Settings, labels and manifests; the largest that are in use have a few megabytes.
+_LONGEST_DOCUMENT = 64 << 20
+# The time of the TOML parser grows with the square of the parts of a dotted key.
+_LONG_KEY = re.compile(rf"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){{{DEEPEST}}}")
 
 
 def home() -> Path:
@@ -133,23 +139,49 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON, or raise an error that names the damaged file."""
+def read_json(path: Path, error: type[ZICLError] = StorageError, *, hint: str = "remove it and create it again") -> Any:
+    """Read JSON, or raise an ``error`` that names the file; one that is missing is a FileNotFoundError."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise StorageError(f"{path} is damaged: {reason}", hint="remove it and create it again") from error
+        return parse_json(_read_small(path))
+    except ValueError as cause:
+        raise error(f"{path} is damaged: {cause}", hint=hint) from cause
+    except FileNotFoundError:
+        raise
+    except OSError as cause:
+        raise error(f"{path} cannot be read: {cause.strerror}", hint="check its permissions") from cause
 
 
 def read_toml(path: Path, error: type[UsageError], *, missing: str, form: str) -> dict[str, Any]:
     """Read a user's TOML file; ``missing`` and ``form`` are the hints for a missing and an invalid file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = _read_small(path)
+        if _LONG_KEY.search(text):
+            raise ValueError(TOO_DEEP)
+        table = tomllib.loads(text)
+        if is_deep(table):
+            raise ValueError(TOO_DEEP)
+        return table
     except FileNotFoundError as cause:
         raise error(f"there is no file {path}", hint=missing) from cause
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as cause:
-        raise error(f"{path} is not TOML: {cause}", hint=form) from cause
+    except OSError as cause:
+        raise error(f"{path} cannot be read: {cause.strerror}", hint=missing) from cause
+    except (ValueError, RecursionError) as cause:
+        reason = TOO_DEEP if isinstance(cause, RecursionError) else cause
+        raise error(f"{path} is not TOML: {reason}", hint=form) from cause
+
+
+def _read_small(path: Path) -> str:
+    with path.open("rb") as stream:
+        content = stream.read(_LONGEST_DOCUMENT + 1)
+    if len(content) > _LONGEST_DOCUMENT:
+        raise ValueError(f"it is longer than {_LONGEST_DOCUMENT >> 20} MB")
+    return content.decode("utf-8")
+
+
+def check_inside(path: Path, folder: Path, error: type[ZICLError] = StorageError) -> None:
+    """Check that a file of a folder is no link that leads out of it: the folder may come from a stranger."""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise error(f"{path} is a link that leads out of {folder}", hint="put the file itself there, if you trust it")
 
 
 def file_hash(path: Path) -> str:

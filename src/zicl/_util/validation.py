@@ -56,6 +56,7 @@ _PROBLEMS = {
 _PLAIN_MEMBERS = ("str", "int", "float", "bool", "constrained-str")
 # A key that the user made up may be long.
 _COMPARED_CHARACTERS = 60
+_SHOWN_CHARACTERS, _SHOWN_ERRORS = 120, 8
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class FieldError:
         >>> FieldError(("labels", 1, "name"), "it is missing").path
         'labels.1.name'
         """
-        return ".".join(map(str, self.place))
+        return ".".join(str(part)[:_SHOWN_CHARACTERS] for part in self.place)
 
 
 class _Located(NamedTuple):
@@ -170,7 +171,9 @@ def config_error(
     for each in errors:
         if isinstance(each.cause, UsageError):
             return ConfigError(where + _prefix(each, names) + each.cause.message, hint=each.cause.hint)
-    message = "; ".join(_prefix(each, names) + _sentence(each) for each in errors)
+    message = "; ".join(_prefix(each, names) + _sentence(each) for each in errors[:_SHOWN_ERRORS])
+    if len(errors) > _SHOWN_ERRORS:
+        message += f"; and {len(errors) - _SHOWN_ERRORS} more"
     if all(each.place and each.place[0] in names for each in errors):
         # All values came from options: the file and its keys would mislead.
         return ConfigError(message)
@@ -184,7 +187,13 @@ def _sentence(error: FieldError) -> str:
     if error.keys or error.problem == _PROBLEMS["missing"][0]:
         return error.problem
     expected = f", expected {error.expected}" if error.expected and error.expected not in error.problem else ""
-    return f"{error.problem}{expected} (given: {error.given!r})"
+    return f"{error.problem}{expected} (given: {_shown(error.given)})"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as errors quote it; a stranger's may be megabytes."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 def _prefix(error: FieldError, options: Mapping[str, str]) -> str:

@@ -20,13 +20,14 @@ _INTERRUPTED = 130
 def main() -> None:
     """Run ``zicl``: exit code 0 when done, 1 when something failed, 2 when the call was wrong."""
     from zicl.cli.app import app
+    from zicl.cli.console import printable
     from zicl.cli.help import check_renamed
 
     try:
         check_renamed(sys.argv[1:])
         app(prog_name="zicl")
     except ZICLError as error:
-        sys.stderr.write(f"zicl: {error}\n")
+        sys.stderr.write(f"zicl: {printable(str(error))}\n")
         sys.exit(error.exit_code)
     except SystemExit as ending:
         if ending.code != _INTERRUPTED:

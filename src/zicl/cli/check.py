@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl.cli.console import print_status
+from zicl.cli.console import people_console, print_status
 from zicl.cli.options import JsonOption
 from zicl.exceptions import UsageError
 
@@ -96,10 +96,9 @@ def score_sheet(
 
 
 def _show(result: CheckReport) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = people_console()
     accuracy = result.accuracy
     # Where texts have several labels, there is no confusion matrix.
     what = "accuracy" if result.confusion else "exactly the right labels:"

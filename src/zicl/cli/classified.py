@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from zicl.cli.console import print_status
+from zicl.cli.console import people_console, print_status
 
 if TYPE_CHECKING:
     from zicl.apps.distill.classifier import DistilledClassifier, DistilledPrediction
@@ -186,24 +186,22 @@ def print_fitted(label_set: LabelSet, source: str) -> None:
 
 def print_table(lines: Sequence[SummaryLine], review_below: float | None, top: int | None) -> None:
     """Print the labels for people, one line per text."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
     names = list(dict.fromkeys(name for line in lines for name in line.probabilities))
     count = top or (_SHOWN_TOP if len(names) > _SHOWN_LABELS else None)
-    table = Table("text", "label", *(["likeliest"] if count else map(escape, names)))
+    table = Table("text", "label", *(["likeliest"] if count else names))
     for line in lines:
         text = line.text if len(line.text) <= 100 else line.text[:99] + "…"
         if count:
             likeliest = sorted(line.probabilities.items(), key=lambda item: -item[1])[:count]
-            cells = [escape(", ".join(f"{name} {p:.1%}" for name, p in likeliest))]
+            cells = [", ".join(f"{name} {p:.1%}" for name, p in likeliest)]
         else:
             cells = [f"{line.probabilities[name]:.1%}" if name in line.probabilities else "" for name in names]
         review = line.margin < (review_below or 0.0)
         table.add_row(Text(text), Text("to review" if review else line.label, style="bold"), *cells)
-    Console(highlight=False).print(table)
+    people_console().print(table)
 
 
 def print_summary(lines: Sequence[SummaryLine], review_below: float | None, earlier: int) -> None:

@@ -1,13 +1,26 @@
-"""Progress bars and status lines on standard error."""
+"""All that is printed for people: lines, tables and progress bars, without the control characters of data.
+
+Label names, texts and file names may come from a stranger, and a terminal obeys what they say. Whatever is printed goes
+through ``printable`` here; JSON and CSV are for programs, and written as they are.
+"""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from zicl._util.progress import ProgressReport, duration
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Control characters but line breaks and tabs, marks that change the direction of writing, and what is no character.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 # The longest silence of a log, in seconds.
 _SILENCE = 60.0
 
@@ -15,7 +28,6 @@ _SILENCE = 60.0
 @contextmanager
 def progress_bars() -> Iterator[ProgressReport]:
     """Return a progress report that draws a bar per stage; without a terminal, it writes lines."""
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         Progress,
@@ -26,19 +38,19 @@ def progress_bars() -> Iterator[ProgressReport]:
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True)
+    console = people_console(stderr=True)
     if not console.is_terminal:
         yield progress_lines()
         return
     progress = Progress(
         SpinnerColumn(finished_text="✓"),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.percentage:>3.0f}%"),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
-        TextColumn("[dim]{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", style="dim", markup=False),
         console=console,
     )
     tasks: dict[str, TaskID] = {}
@@ -84,11 +96,38 @@ def progress_lines(
     return report
 
 
+def printable(text: str) -> str:
+    r"""Return a text in which control characters are written as escapes, but for line breaks and tabs.
+
+    >>> print(printable("a red \x1b[31mlabel"))
+    a red \x1b[31mlabel
+    """
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def people_console(*, stderr: bool = False) -> Console:
+    """Return a console for tables and lines: no markup and no control characters in what is printed."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class PeopleConsole(Console):
+        """Escape what is rendered, before a table measures and cuts it."""
+
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    return PeopleConsole(stderr=stderr, highlight=False, markup=False)
+
+
 def print_status(text: str = "") -> None:
     """Print a line for people, on standard error."""
-    from rich.console import Console
+    people_console(stderr=True).print(printable(text), soft_wrap=True)
 
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+def print_line(text: str = "") -> None:
+    """Print a result for people, on standard output."""
+    typer.echo(printable(text))
 
 
 def rate(done: int, seconds: float, left: int) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from zicl._util.process import go_offline, use_threads
 from zicl.cli.cluster_options import OnOption, connected, parse_cluster
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.exceptions import UsageError
 
@@ -61,11 +61,11 @@ def parse_limits(entries: Sequence[str] | None) -> tuple[int | None, dict[str, i
 
 def about(corpus: Corpus) -> dict[str, Any]:
     """Return the manifests of a corpus and of its index, for machines."""
-    from zicl._util.files import read_json
-    from zicl.retrieve.builder import FOLDER, MANIFEST
+    from zicl.retrieve.builder import FOLDER
+    from zicl.retrieve.manifest import read_index_manifest
 
-    note = corpus.path / FOLDER / MANIFEST
-    return {"corpus": corpus.manifest, "index": read_json(note) if note.is_file() else None}
+    index = read_index_manifest(corpus.path) if (corpus.path / FOLDER).is_dir() else None
+    return {"corpus": corpus.manifest, "index": index}
 
 
 def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = print_status) -> None:
@@ -330,18 +330,18 @@ def info(
     if json_output:
         typer.echo(json.dumps(known, indent=2, ensure_ascii=False))
         return
-    summary(opened.manifest, str(corpus), typer.echo)
+    summary(opened.manifest, str(corpus), print_line)
     for source in opened.manifest["sources"]:
         if source["domain"] in opened.domains:
-            typer.echo(f"  from {source['name']} ({source['domain']})")
+            print_line(f"  from {source['name']} ({source['domain']})")
     if index:
-        typer.echo(
+        print_line(
             f"  index: {index['kind']}, {index['vectors']:,} vectors of {index['encoder']['name']}"
             f" ({index['encoder']['identity'][:12]})"
             + "".join(f", {n}={v}" for n, v in index.get("search", {}).items())
         )
     else:
-        typer.echo(f"  no index yet: zicl index build {corpus}")
+        print_line(f"  no index yet: zicl index build {corpus}")
 
 
 @app.command()
@@ -365,4 +365,4 @@ def show(
         return
     print_status(f"document {own.document} of {own.source}, domain {own.domain}")
     for other in paragraph:
-        typer.echo(f"{'▶' if other.row == sentence else ' '} {other.row}  {other.text}")
+        print_line(f"{'▶' if other.row == sentence else ' '} {other.row}  {other.text}")

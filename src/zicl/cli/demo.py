@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import people_console, print_status, progress_bars
 from zicl.cli.options import OfflineOption
 
 if TYPE_CHECKING:
@@ -71,11 +71,10 @@ def demo(
     print_status(f"The first {_PRINTED} of the {_CHECKED}, by z-icl+:")
     _show(results[:_PRINTED], gold)
     print_status("What each expert said about the first one:")
-    from rich.console import Console
 
     from zicl.explanation import Explanation
 
-    Console(highlight=False).print(Explanation(results[0]))
+    people_console().print(Explanation(results[0]))
     print_status("For your own texts, any .csv, .jsonl or .parquet file with a column 'text', or a .txt file:")
     print_status("  zicl classify --file tickets.csv --labels billing,delivery,praise -o labelled.csv")
     print_status("  zicl explain --fit tickets.csv --labels billing,delivery,praise 'my parcel never came'")
@@ -99,7 +98,6 @@ def _advance(report: ProgressReport, stage: str) -> Callable[[int], None]:
 
 
 def _show(results: Sequence[Prediction], gold: Sequence[str]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -109,14 +107,13 @@ def _show(results: Sequence[Prediction], gold: Sequence[str]) -> None:
         text = str(result.text)
         shown = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
         table.add_row(Text(shown), result.label, f"{result.probabilities[result.label]:.0%}", mark)
-    Console(highlight=False).print(table)
+    people_console().print(table)
 
 
 def _show_rows(rows: Sequence[DemoRow]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("who was asked", f"right, of {_CHECKED}", "texts a second")
     for row in rows:
         table.add_row(row.title, str(row.right), f"{row.rate:.0f}" if row.rate >= 10 else f"{row.rate:.1f}")
-    Console(highlight=False).print(table)
+    people_console().print(table)

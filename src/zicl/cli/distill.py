@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zicl.cli.console import print_status, progress_bars, rate
+from zicl.cli.console import people_console, print_status, progress_bars, rate
 from zicl.cli.options import JsonOption, PromptingOptions, with_options
 from zicl.cli.preflight import preflight
 
@@ -90,9 +90,8 @@ def _with_rate(report: ProgressReport) -> ProgressReport:
 
 
 def _show(origin: DistillationRecord) -> None:
-    from rich.console import Console
 
-    found, console = origin.agreement, Console(highlight=False)
+    found, console = origin.agreement, people_console()
     console.print(
         f"the same label as the language model on {found.value:.1%} of {found.rows:,} held-out texts"
         f" ({found.low:.1%} to {found.high:.1%})"

@@ -12,7 +12,7 @@ import typer
 
 from zicl._util.progress import duration
 from zicl.cli.cluster_options import OnOption, check_cost, connected, evaluation_workers, parse_cluster
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import people_console, print_line, print_status, progress_bars
 from zicl.cli.experiment_options import ExperimentOptions
 from zicl.cli.options import JsonOption, with_options
 from zicl.exceptions import UsageError, ZICLError
@@ -103,9 +103,9 @@ def _dry_run(context: ExperimentContext, output: Path, part: RunShard | None) ->
 
 
 def _show_dry_run(answer: dict[str, Any]) -> None:
-    typer.echo("task/method/template/inference/seed\texamples\ttokens")
+    print_line("task/method/template/inference/seed\texamples\ttokens")
     for key, cell in answer["cells"].items():
-        typer.echo(f"{key}\t{cell['examples']}\t{cell['tokens']}")
+        print_line(f"{key}\t{cell['examples']}\t{cell['tokens']}")
     size = f"{len(answer['cells']):,} cells, {answer['examples']:,} examples, {answer['tokens']:,}"
     if answer["seconds"] is None:
         print_status(
@@ -190,11 +190,10 @@ def tasks(
 
 def _table(known: list[Task]) -> None:
     """Print what fits the terminal's width; from 80 columns on, ids of data sets are not wrapped, to be copied."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = people_console()
     places = [_place(task) for task in known]
     widest = max(len(place.partition("\n")[0]) for place in places)
     dropped = [name for name, width in _NEEDED.items() if console.width < width]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import people_console, print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 
 if TYPE_CHECKING:
@@ -109,7 +109,6 @@ def _row(measured: SearchMeasurement) -> dict[str, Any]:
 
 
 def _show(corpus: Path, found: Tuning) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from zicl.retrieve.kinds import COMPRESSED
@@ -120,14 +119,14 @@ def _show(corpus: Path, found: Tuning) -> None:
         memory = ("?" if size is None else f"{size / 1e6:,.0f}" for size in sizes)
         mark = "✓" if each == found.pick else ""
         table.add_row(mark, each.kind, str(each.params), f"{each.recall:.3f}", f"{each.milliseconds:.2f}", *memory)
-    Console().print(table)
-    typer.echo(f"{found.queries} of {found.vectors:,} vectors as queries, one at a time; a process for each kind")
+    people_console().print(table)
+    print_line(f"{found.queries} of {found.vectors:,} vectors as queries, one at a time; a process for each kind")
     if found.pick is None:
         print_status(
             f"nothing reaches a recall of {found.target:g}: ask for less, or build another kind (zicl index build)"
         )
     else:
-        typer.echo(f"kept: {found.pick.kind} {str(found.pick.params) or 'as it is'}")
+        print_line(f"kept: {found.pick.kind} {str(found.pick.params) or 'as it is'}")
     if found.better is not None:
         # Compressed kinds keep vectors in half precision, which the others do not take over.
         kept = "" if found.kind in COMPRESSED and found.better.kind not in COMPRESSED else " --keep-vectors"

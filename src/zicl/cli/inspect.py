@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import progress_bars
+from zicl.cli.console import people_console, print_line, progress_bars
 from zicl.cli.options import (
     ClassifierOptions,
     FitTextOption,
@@ -46,9 +46,8 @@ def explain(
     if json_output:
         typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
         return
-    from rich.console import Console
 
-    Console(highlight=False).print(explanation)
+    people_console().print(explanation)
 
 
 @with_options(PromptingOptions)
@@ -94,10 +93,10 @@ def prompt(
             )
         )
         return
-    typer.echo((built.prefix + built.stem).text)
+    print_line((built.prefix + built.stem).text)
     for name, branch in zip(names, built.branches, strict=True):
-        typer.echo(f"──── {name}: {len(branch.scored)} scored tokens")
-        typer.echo(f"{branch.given.text}[{branch.scored.text}]")
+        print_line(f"──── {name}: {len(branch.scored)} scored tokens")
+        print_line(f"{branch.given.text}[{branch.scored.text}]")
 
 
 def retrieve(
@@ -143,7 +142,6 @@ def retrieve(
     if json_output:
         typer.echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -152,4 +150,4 @@ def retrieve(
         similarity = "" if row["similarity"] is None else f"{row['similarity']:.3f}"
         nearest = "" if row["nearest"] in (None, row["text"]) else str(row["nearest"])
         table.add_row(Text(str(row["text"])), Text(nearest), similarity, f"{row['domain']} #{row['row']}")
-    Console(highlight=False).print(table)
+    people_console().print(table)

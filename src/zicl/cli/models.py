@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -26,7 +26,7 @@ def list_models(json_output: JsonOption = False) -> None:
         return
     for asset in assets:
         state = "here" if asset.is_fetched else f"{asset.megabytes} MB"
-        typer.echo(f"{asset.name:<18} {asset.kind:<8} {state:>7}  {asset.title} [{asset.licence}; from {asset.origin}]")
+        print_line(f"{asset.name:<18} {asset.kind:<8} {state:>7}  {asset.title} [{asset.licence}; from {asset.origin}]")
 
 
 @app.command()
@@ -80,7 +80,7 @@ def info(
         if value == "":
             continue
         shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-        typer.echo(f"{key}: {'; or '.join(value) if isinstance(value, list) else shown}")
+        print_line(f"{key}: {'; or '.join(value) if isinstance(value, list) else shown}")
 
 
 def _lm_facts(name: str, tokenizer: str | None, *, offline: bool) -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from zicl._util.progress import duration
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import print_line, print_status, progress_bars
 from zicl.cli.experiment_options import DataOptions
 from zicl.cli.options import JsonOption, with_options
 from zicl.cli.preflight import preflight
@@ -140,7 +140,7 @@ def _each(studies: list[Study], step: Callable[[Study], T]) -> list[T]:
 
 def _show(answer: list[StudyRun], output: Path) -> None:
     for ran in answer:
-        typer.echo(f"{ran.summary.title}\n" + "".join(f"  {line}\n" for line in ran.summary.findings), nl=False)
+        print_line("\n  ".join([ran.summary.title, *ran.summary.findings]))
         rows = f"{ran.computed:,} rows computed in {duration(ran.seconds)}, {ran.kept:,} were there"
         shared = f", {ran.reused:,} taken from other studies" if ran.reused else ""
         state = "" if ran.complete else "; some rows are still missing"
@@ -155,10 +155,10 @@ def _dry_run(studies: list[Study], context: StudyContext, part: RunShard | None)
 
 
 def _show_costs(answer: list[StudyCost]) -> None:
-    typer.echo("study\tpart\texamples\ttokens\tseconds")
+    print_line("study\tpart\texamples\ttokens\tseconds")
     for cost in answer:
         seconds = "-" if cost.seconds is None else f"{cost.seconds:.0f}"
-        typer.echo(f"{cost.study}\t{cost.part}\t{cost.examples}\t{cost.tokens}\t{seconds}")
+        print_line(f"{cost.study}\t{cost.part}\t{cost.examples}\t{cost.tokens}\t{seconds}")
     tokens = sum(cost.tokens for cost in answer)
     size = f"{sum(c.examples for c in answer):,} examples, {tokens:,} tokens"
     known = [cost.seconds for cost in answer if cost.seconds is not None]
@@ -182,9 +182,9 @@ def _find(study: Study, context: StudyContext) -> dict[str, Any]:
 
 
 def _show_heads(answer: dict[str, Any]) -> None:
-    typer.echo("head\tscore")
+    print_line("head\tscore")
     for head, score in answer["heads"].items():
-        typer.echo(f"{head}\t{score:.4f}")
+        print_line(f"{head}\t{score:.4f}")
     print_status(
         f"{answer['model']}, {answer['prompts']} prompts of {answer['task']} ({answer['found_on']}); the map of all "
         f"heads: {answer['map']}"

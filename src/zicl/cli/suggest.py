@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import people_console, print_status, progress_bars
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
 from zicl.cli.preflight import preflight
 
@@ -68,14 +68,13 @@ def _plain(options: ClassifierOptions) -> ClassifierOptions:
 
 
 def _show(found: Diagnosis) -> None:
-    from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
     def inside(text: str) -> Padding:
         return Padding(Text(text), (0, 0, 0, 6), expand=False)
 
-    console = Console(highlight=False)
+    console = people_console()
     console.print(f"{len(found.signals)} signs from {found.sampled:,} of {found.distinct:,} different texts")
     ordered = sorted(found.signals, key=lambda each: _WORST_FIRST.index(each.level))
     # Consecutive signs that one option addresses share its line.

@@ -4,73 +4,89 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from zicl._util.files import read_json
+from zicl._util.files import check_inside, read_json
 from zicl._util.process import __version__
-from zicl._util.validation import config_error
-from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError, StorageError
+from zicl._util.schema import Count, Entries, FileEntry, Strict, check_schema
+from zicl.exceptions import CorpusDamagedError, CorpusMissingError, CorpusVersionError
 
 FORMAT = 1
 SENTENCES, TEXTS, MANIFEST = "sentences.arrow", "texts.arrow", "manifest.json"
-_AGAIN = "build the corpus again, or copy the folder again from its source"
+AGAIN = "build the corpus again, or copy the folder again from its source"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
-class FileEntry(_Strict):
-    """The size and the hash of a file."""
-
-    bytes: int = Field(ge=0)
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
-
-
-class DomainEntry(_Strict):
+class DomainEntry(Strict):
     """A domain and what it holds; a removed one may still be on disk."""
 
     name: str = Field(min_length=1)
-    sentences: int = Field(ge=0)
-    indexed: int = Field(ge=0)
-    paragraphs: int = Field(ge=0)
-    single: int = Field(ge=0)
+    sentences: Count
+    indexed: Count
+    paragraphs: Count
+    paragraphs_read: Count
+    single: Count
     removed: bool = False
-    documents_kept: int | None = Field(None, ge=0)
+    documents_kept: Count | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> DomainEntry:
+        # A removed domain keeps the numbers that it had.
+        for smaller, larger in pairwise((self.single, self.paragraphs, self.sentences)):
+            if smaller > larger:
+                raise ValueError("expected at least as many sentences as paragraphs, and as paragraphs of one sentence")
+        if self.indexed > self.sentences or self.paragraphs > self.paragraphs_read:
+            raise ValueError("expected no more indexed than stored sentences, and no more paragraphs than were read")
+        return self
 
 
-class SourceEntry(_Strict):
+class SourceEntry(Strict):
     """What a domain was read from: the name of a file, without its folder; and its own text column, if it has one."""
 
     name: str
     domain: str
-    first_document: int = Field(ge=0)
-    first_shard: int = Field(ge=0)
+    first_document: Count
+    first_shard: Count
     text_column: str | None = None
 
 
-class CorpusManifest(_Strict):
-    """What ``manifest.json`` holds; keys that are only for people are not checked."""
+class OptionsEntry(Strict):
+    """How the corpus was built: domains that are added later are built in the same way."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    max_paragraphs: int = Field(1, ge=1, le=1 << 53)
+    seed: int = 0
+    splitter: str = ""
+    text_column: str = ""
+    lines: bool = False
+    encoding: str = ""
+    domain_paragraphs: dict[str, Annotated[int, Field(ge=1, le=1 << 53)]] = Field(default_factory=dict)
+
+
+class CorpusManifest(Strict):
+    """What ``manifest.json`` holds."""
 
     format: int
-    documents: int = Field(ge=0)
-    document_ids: int | None = Field(None, ge=0)
-    sentences: int = Field(ge=0)
-    indexed: int = Field(ge=0)
-    domains: list[DomainEntry] = Field(min_length=1)
-    sources: list[SourceEntry]
-    options: dict[str, Any]
+    documents: Count
+    document_ids: Count | None = None
+    sentences: int = Field(ge=1)
+    indexed: Count
+    paragraphs: int = Field(ge=1)
+    single: Count
+    domains: Entries[DomainEntry] = Field(min_length=1)
+    sources: Entries[SourceEntry] = Field(min_length=1)
+    options: OptionsEntry
     files: dict[str, FileEntry]
     # Of ``documents``, which counts those that were read; corpora of earlier versions do not say it.
-    documents_kept: int | None = Field(None, ge=0)
+    documents_kept: Count | None = None
 
-    @field_validator("files")
+    @field_validator("files", mode="before")
     @classmethod
-    def _own_files(cls, value: dict[str, FileEntry]) -> dict[str, FileEntry]:
+    def _own_files(cls, value: object) -> object:
         # Another name would be looked up, wherever it leads.
-        if set(value) != {SENTENCES, TEXTS}:
+        if isinstance(value, dict) and set(value) != {SENTENCES, TEXTS}:
             raise ValueError(f"a corpus has the files {SENTENCES} and {TEXTS}, and no others")
         return value
 
@@ -81,13 +97,22 @@ class CorpusManifest(_Strict):
             raise ValueError("a domain is named twice")
         if strange := sorted({source.domain for source in self.sources} - set(names)):
             raise ValueError(f"a source is of the domain {strange[0]!r}, which is not one of the corpus")
-        if any(a.first_document > b.first_document for a, b in pairwise(self.sources)):
-            raise ValueError("the sources are not in the order of their documents")
-        for key in ("sentences", "indexed"):
+        for key in ("first_document", "first_shard"):
+            starts = [getattr(source, key) for source in self.sources]
+            if starts[0] != 0 or starts != sorted(starts):
+                raise ValueError(f"the sources are not in the order of their {key}, from 0")
+        if self.sources[-1].first_document > self.all_documents or self.documents > self.all_documents:
+            raise ValueError(f"there are more documents than {self.all_documents}")
+        for key in ("sentences", "indexed", "paragraphs", "single"):
             total = sum(getattr(domain, key) for domain in self.domains if not domain.removed)
             if getattr(self, key) != total:
                 raise ValueError(f"{key} is {getattr(self, key)}, and the domains have {total}")
         return self
+
+    @property
+    def all_documents(self) -> int:
+        """The number of documents, those of removed domains included."""
+        return self.documents if self.document_ids is None else self.document_ids
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -100,21 +125,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
                 hint="build one: zicl corpus build -o reviews.zicl reviews/*.txt",
             )
         raise CorpusMissingError(f"there is no corpus {folder}", hint="zicl corpus build -o reviews.zicl reviews/*.txt")
-    try:
-        manifest: dict[str, Any] = read_json(path)
-        version = manifest["format"]
-    except (StorageError, KeyError, TypeError) as error:
-        raise CorpusDamagedError(f"{path} is damaged: {error}", hint="build the corpus again") from error
+    check_inside(path, folder, CorpusDamagedError)
+    manifest = read_json(path, CorpusDamagedError, hint=AGAIN)
+    version = manifest.get("format", FORMAT) if isinstance(manifest, dict) else FORMAT
     if version != FORMAT:
         raise CorpusVersionError(
-            f"{folder} has format {version}; this version of zicl reads format {FORMAT}",
+            f"{folder} has format {version!s:.20}; this version of zicl reads format {FORMAT}",
             hint="build the corpus again, or install the version of zicl that wrote it "
-            f"({manifest.get('zicl', 'unknown')}; this is {__version__})",
+            f"({manifest.get('zicl', 'unknown')!s:.20}; this is {__version__})",
         )
-    try:
-        CorpusManifest.model_validate(manifest)
-    except ValidationError as error:
-        raise CorpusDamagedError(
-            f"{path} is damaged: {config_error(error, CorpusManifest).message}", hint=_AGAIN
-        ) from error
-    return manifest
+    return check_schema(manifest, CorpusManifest, path, CorpusDamagedError, AGAIN)

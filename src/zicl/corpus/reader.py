@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from zicl._util.process import require_extra
 from zicl.corpus.sources import Source
 from zicl.exceptions import DownloadError, TextError
-from zicl.inputs.files import TextFile, not_parquet
+from zicl.inputs.files import TextFile, parquet_rows
 from zicl.inputs.tables import csv_rows, json_lines
 
 END_OF_TEXT = "<|endoftext|>"
@@ -122,18 +122,8 @@ class SourceReader:
             yield self._pick(row, number)
 
     def _parquet(self) -> Iterator[str]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            with pq.ParquetFile(self.source.path) as file:
-                names = file.schema_arrow.names
-                if self.text_column not in names:
-                    raise self._no_column(names)
-                for batch in file.iter_batches(columns=[self.text_column]):
-                    yield from batch.column(0).to_pylist()
-        except pa.ArrowInvalid as error:
-            raise not_parquet(self.source.name, error) from error
+        for number, row in parquet_rows(self.source.path, [self.text_column]):
+            yield self._pick(row, number)
 
     def _hf(self) -> Iterator[str]:
         require_extra("data", "reading Hugging Face data sets", "datasets")

@@ -24,6 +24,7 @@ from zicl.corpus.store import HASHES, map_table
 STATE = "state.json"
 _SHARD_SENTENCES, _SHARD_BLOCKS = 1 << 16, 50_000
 _SCHEMA = pa.schema({"text": pa.string(), "document": pa.int64(), "position": pa.int16(), "priority": pa.uint64()})
+_LAST_POSITION = np.iinfo(np.int16).max
 
 
 @dataclass(frozen=True)
@@ -126,12 +127,12 @@ def paragraph_samples(
 
 def read_sentences(folder: Path, number: str) -> pa.Table:
     """Return the sentences of a shard, with the priority of their paragraph in the sample."""
-    return map_table(folder / f"part-{number}.arrow")
+    return map_table(folder / f"part-{number}.arrow", _SCHEMA)
 
 
 def read_document_hashes(folder: Path, number: str) -> pa.Table:
     """Return the hashes of the documents that end in a shard."""
-    return map_table(folder / f"hashes-{number}.arrow")
+    return map_table(folder / f"hashes-{number}.arrow", HASHES)
 
 
 @dataclass
@@ -153,7 +154,8 @@ class _CorpusShard:
     def write(self, folder: Path, number: str) -> None:
         lengths = np.array(self.lengths, dtype=np.int64)
         starts = np.cumsum(lengths) - lengths
-        positions = (np.arange(len(self.texts)) - np.repeat(starts, lengths)).astype(np.int16)
+        # Only whether it is the first counts beyond the largest number that the column holds.
+        positions = np.minimum(np.arange(len(self.texts)) - np.repeat(starts, lengths), _LAST_POSITION).astype(np.int16)
         documents = np.repeat(np.array(self.documents, dtype=np.int64), lengths)
         priorities = np.repeat(np.array(self.priorities, dtype=np.uint64), lengths)
         _write(folder / f"hashes-{number}.arrow", HASHES, list(zip(*self.hashes, strict=True)) or [(), ()])

@@ -21,13 +21,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zicl._util.files import file_hash, write_json
+from zicl._util.files import check_inside, file_hash, write_json
 from zicl._util.process import __version__
 from zicl._util.registry import did_you_mean
 from zicl.corpus.dedup import document_hash, same_text_hash
-from zicl.corpus.manifest import FORMAT, MANIFEST, SENTENCES, TEXTS, read_manifest
+from zicl.corpus.manifest import AGAIN, FORMAT, MANIFEST, SENTENCES, TEXTS, read_manifest
 from zicl.corpus.subset import NO_REPLACEMENTS, CorpusSubset, DuplicateReplacements
-from zicl.exceptions import CorpusDamagedError, UsageError
+from zicl.exceptions import CorpusDamagedError, UsageError, first_line
 from zicl.inputs.pair import Text
 
 SCHEMA = pa.schema(
@@ -66,8 +66,8 @@ class Corpus:
         self.path, self.manifest = path, manifest
         self.subset = subset or CorpusSubset(removed_domains(manifest))
         # Both are opened now: the folder may be replaced by a changed corpus while this one is in use.
-        self.table: pa.Table = map_table(path / SENTENCES)
-        self.hash_table: pa.Table = map_table(path / TEXTS)
+        self.table: pa.Table = map_table(path / SENTENCES, SCHEMA)
+        self.hash_table: pa.Table = map_table(path / TEXTS, HASHES)
         self._names: list[str] = [domain["name"] for domain in manifest["domains"]]
         self.domains = [name for name in self._names if name not in self.subset.without]
         self._streams: dict[str, NDArray[np.int64]] = {}
@@ -77,8 +77,11 @@ class Corpus:
         """Open a finished corpus; ``verify`` checks the hashes of its files (by default of small ones)."""
         folder = Path(path)
         manifest = read_manifest(folder)
-        check_files(folder, manifest["files"], verify=verify)
+        every_byte = check_files(folder, manifest["files"], verify=verify)
         corpus = cls(folder, manifest)
+        corpus.check_number_of_rows()
+        if every_byte:
+            check_rows(corpus)
         if verify:
             corpus.check_counts()
         return corpus
@@ -86,20 +89,30 @@ class Corpus:
     def __deepcopy__(self, memo: dict[int, object]) -> Corpus:
         return self
 
+    def check_number_of_rows(self) -> None:
+        """Check the counts of the manifest as far as that takes no reading of rows."""
+        stored = sum(domain["sentences"] for domain in self.manifest["domains"])
+        if stored != len(self):
+            raise self._miscounted("the corpus", "sentences", stored, len(self))
+
     def check_counts(self) -> None:
         """Check the counts of the manifest against the sentences themselves, domain by domain."""
-        rows = np.bincount(self.table["domain"].to_numpy(), minlength=len(self._names))
+        domains, starts = self.table["domain"].to_numpy(), self.table["position"].to_numpy() == 0
+        single = starts & np.append(starts[1:], True)
+        counted = {"sentences": slice(None), "paragraphs": starts, "single": single}
+        found = {key: np.bincount(domains[rows], minlength=len(self._names)) for key, rows in counted.items()}
         for number, domain in enumerate(self.manifest["domains"]):
-            found = {"sentences": int(rows[number])}
+            counts = {key: int(found[key][number]) for key in counted}
             if not domain.get("removed"):
-                found["indexed"] = len(self.domain_rows(domain["name"]))
-            for key, count in found.items():
+                counts["indexed"] = len(self.domain_rows(domain["name"]))
+            for key, count in counts.items():
                 if domain[key] != count:
-                    raise CorpusDamagedError(
-                        f"{self.path / MANIFEST} says that {domain['name']!r} has {domain[key]:,} {key}, and there are "
-                        f"{count:,}",
-                        hint="copy the folder again from its source, or build it again",
-                    )
+                    raise self._miscounted(repr(domain["name"]), key, domain[key], count)
+
+    def _miscounted(self, what: str, key: str, said: int, found: int) -> CorpusDamagedError:
+        return CorpusDamagedError(
+            f"{self.path / MANIFEST} says that {what} has {said:,} {key}, and there are {found:,}", hint=AGAIN
+        )
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -306,6 +319,11 @@ def removed_domains(manifest: dict[str, Any]) -> tuple[str, ...]:
     return tuple(domain["name"] for domain in manifest["domains"] if domain.get("removed"))
 
 
+def stored_hash(manifest: dict[str, Any]) -> str:
+    """Return the hash of the corpus with this manifest, which opening it gives."""
+    return CorpusSubset(removed_domains(manifest)).identity(str(manifest["files"][SENTENCES]["sha256"]))
+
+
 def total_counts(domains: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Return the sums of a manifest's counts over all domains that were not removed."""
     kept = [domain for domain in domains if not domain.get("removed")]
@@ -337,9 +355,47 @@ def finish_corpus(folder: Path, hashes: Sequence[pa.Table], manifest: dict[str, 
     write_json(folder / MANIFEST, {**manifest, **about, "files": describe_files(folder, (SENTENCES, TEXTS))})
 
 
-def map_table(path: Path) -> pa.Table:
-    """Open an Arrow file as a memory map."""
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+def map_table(path: Path, schema: pa.Schema) -> pa.Table:
+    """Open an Arrow file with these columns as a memory map."""
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        table.validate()
+    except (pa.ArrowException, OSError, MemoryError) as error:
+        raise CorpusDamagedError(f"{path} is not a whole Arrow file: {first_line(error)}", hint=AGAIN) from error
+    if not table.schema.equals(schema) or any(column.null_count for column in table.columns):
+        raise CorpusDamagedError(
+            f"{path} has other columns than a corpus has, or empty cells; expected {', '.join(schema.names)}",
+            hint=AGAIN,
+        )
+    return table
+
+
+def check_rows(corpus: Corpus) -> None:
+    """Check that all rows can be read, and that the numbers in them are those of something that is there.
+
+    Arrow files say themselves where their texts are in the file: a wrong number would be followed out of it.
+    """
+    domains, documents = len(corpus.manifest["domains"]), corpus.document_ids
+    positions, hashes = corpus.table["position"].to_numpy(), corpus.hash_table["hash"].to_numpy()
+    expected = {
+        "domains": _all_below(corpus.table["domain"].to_numpy(), domains),
+        "documents": _all_below(corpus.table["document"].to_numpy(), documents)
+        and _all_below(corpus.hash_table["document"].to_numpy(), documents),
+        "positions in a paragraph": bool(np.all((positions >= 0) & (positions <= np.arange(len(positions))))),
+        "hashes, ascending": bool(np.all(hashes[:-1] <= hashes[1:])),
+    }
+    problem = next((f"its rows have other {name} than it says" for name, right in expected.items() if not right), None)
+    try:
+        corpus.table.validate(full=True)
+        corpus.hash_table.validate(full=True)
+    except pa.ArrowException as error:
+        problem = first_line(error)
+    if problem:
+        raise CorpusDamagedError(f"{corpus.path} is damaged: {problem}", hint=AGAIN)
+
+
+def _all_below(numbers: NDArray[Any], limit: int) -> bool:
+    return bool(np.all((numbers >= 0) & (numbers < limit)))
 
 
 def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -347,9 +403,10 @@ def describe_files(folder: Path, names: Sequence[str]) -> dict[str, dict[str, An
     return {n: {"bytes": (folder / n).stat().st_size, "sha256": file_hash(folder / n)} for n in names}
 
 
-def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool | None = None) -> None:
-    """Check that the files of a corpus or an index are as its manifest describes them."""
+def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool | None = None) -> bool:
+    """Check that the files of a corpus or an index are as its manifest describes them; return whether all were read."""
     small = sum(entry["bytes"] for entry in files.values()) < _VERIFY_BELOW
+    read = small if verify is None else verify
     for name, entry in files.items():
         path = folder / name
         problem = None
@@ -357,9 +414,12 @@ def check_files(folder: Path, files: dict[str, dict[str, Any]], *, verify: bool 
             problem = "is missing"
         elif path.stat().st_size != entry["bytes"]:
             problem = f"has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}"
-        elif (small if verify is None else verify) and file_hash(path) != entry["sha256"]:
-            problem = "has other contents than when it was written"
+        if problem is None:
+            check_inside(path, folder, CorpusDamagedError)
+            if read and file_hash(path) != entry["sha256"]:
+                problem = "has other contents than when it was written"
         if problem:
             raise CorpusDamagedError(
                 f"{path} {problem}", hint="copy the folder again from its source, or build it again"
             )
+    return read

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 from zicl._util.process import require_extra
-from zicl.exceptions import TextError
+from zicl.exceptions import ConfigError, TextError, first_line
 
 FORMATS = ("txt", "jsonl", "csv", "parquet")
 _COMPRESSED = (".gz", ".zst")
 _ALIASES = {"text": "txt", "json": "jsonl", "ndjson": "jsonl", "tsv": "csv", "pq": "parquet", "md": "txt"}
 _BUFFER = 1 << 16
-# Read compressed data in smaller pieces: each may expand a thousandfold.
-_COMPRESSED_BUFFER = 1 << 12
+# Read compressed data in smaller pieces: each may expand thirty-thousandfold.
+_COMPRESSED_BUFFER = 1 << 10
+_PARQUET_ROWS = 256
+# The variable that sets the length of the longest line or record, in millions of characters.
+RECORD_LIMIT, _DEFAULT_LIMIT = "ZICL_MAX_RECORD_MB", 32
 
 
 def detect_format(name: str) -> str | None:
@@ -51,11 +54,69 @@ def display_name(path: str) -> str:
     return path if path.startswith("hf:") else Path(path).name
 
 
+def record_limit() -> int:
+    """Return how many characters a line or a record may have: a longer one is a damaged file, or an attack."""
+    given = os.environ.get(RECORD_LIMIT, "")
+    if given and not (given.isdecimal() and 0 < int(given) <= 1024):
+        raise ConfigError(f"{RECORD_LIMIT} is {given!r}", hint="expected a number of megabytes, from 1 to 1024")
+    return int(given or _DEFAULT_LIMIT) << 20
+
+
+def too_long(where: str) -> TextError:
+    """Return the error for a line or a record that is longer than the limit."""
+    return TextError(
+        f"{where}: it has more than {record_limit() >> 20} million characters, the limit of a record",
+        hint=f"expected one text per record: check that the file is whole, or raise the limit: {RECORD_LIMIT}=256",
+    )
+
+
 def not_parquet(name: str, error: Exception) -> TextError:
     """Return the error for a damaged file, or one that is not Parquet."""
     return TextError(
-        f"{name} is not a valid Parquet file: {error}", hint="it may be truncated or misnamed: fetch it again"
+        f"{name} is not a valid Parquet file: {first_line(error)}",
+        hint="it may be truncated or misnamed: fetch it again",
     )
+
+
+def parquet_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the values of every row of a Parquet file, all columns or some; few rows at a time.
+
+    If one of ``columns`` is missing, rows have all: whoever needs it can say which there are.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name, number, longest = display_name(path), 0, record_limit()
+    try:
+        with pq.ParquetFile(path) as file:
+            check_names(file.schema_arrow.names, name)
+            wanted = columns if set(columns or ()) <= set(file.schema_arrow.names) else None
+            for batch in file.iter_batches(_PARQUET_ROWS, columns=wanted):
+                if batch.nbytes > longest:
+                    _check_lengths(batch, name, number, longest)
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except TextError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError) as error:
+        raise not_parquet(name, error) from error
+
+
+def _check_lengths(batch: Any, name: str, before: int, longest: int) -> None:
+    for row in range(batch.num_rows):
+        if batch.slice(row, 1).nbytes > longest:
+            raise too_long(f"{name}, row {before + row + 1}")
+
+
+def check_names(names: Sequence[str], file: str) -> None:
+    """Check that no two columns have the same name: one of them would be lost."""
+    counts = Counter(names)
+    if twice := [name for name in names if counts[name] > 1]:
+        raise TextError(
+            f"{file}: {counts[twice[0]]} columns are called {twice[0]!r}",
+            hint="give each column its own name, or remove all but one of them",
+        )
 
 
 @dataclass
@@ -74,9 +135,12 @@ class TextFile:
     def lines(self) -> Iterator[str]:
         """Yield the decoded lines."""
         with self._open() as stream:
-            read = 0
+            read, longest = 0, record_limit()
             try:
-                for line in stream:
+                # At most so much of a line is in memory, whatever its file expands to.
+                while line := stream.readline(longest + 1):
+                    if len(line) > longest and not line.endswith("\n"):
+                        raise too_long(f"{self.name}, line {read + 1}")
                     read += 1
                     yield line
             except UnicodeDecodeError as error:
@@ -106,8 +170,8 @@ class TextFile:
     @contextmanager
     def _open(self) -> Iterator[TextIO]:
         try:
-            codecs.lookup(self.encoding)
-        except LookupError as error:
+            io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
+        except (LookupError, ValueError) as error:
             raise TextError(
                 f"unknown encoding {self.encoding!r}", hint="for example utf-8, utf-16 or latin-1"
             ) from error

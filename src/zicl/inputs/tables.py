@@ -6,20 +6,28 @@
 from __future__ import annotations
 
 import csv
-import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 from zicl._util.files import text_hash
+from zicl._util.strict_json import parse_json
 from zicl.exceptions import TextError
-from zicl.inputs.files import TextFile, detect_format, display_name, not_parquet
+from zicl.inputs.files import (
+    TextFile,
+    check_names,
+    detect_format,
+    display_name,
+    parquet_rows,
+    record_limit,
+    too_long,
+)
 from zicl.inputs.pair import Text, text_key
 from zicl.inputs.texts import check_columns, check_text
 
-_LONGEST_CELL = 1 << 30
 _DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas"}
 
 
@@ -140,9 +148,9 @@ def read_options(value: Any, where: str) -> tuple[str, ...]:
     if isinstance(value, str):
         text = value.strip()
         try:
-            value = json.loads(text) if text.startswith("[") else text.split("|")
-        except json.JSONDecodeError as error:
-            raise TextError(f"{where}: its options are not JSON ({error.msg})", hint='["a cat", "a dog"]') from error
+            value = parse_json(text) if text.startswith("[") else text.split("|")
+        except ValueError as error:
+            raise TextError(f"{where}: its options are not JSON ({error})", hint='["a cat", "a dog"]') from error
     if not isinstance(value, list | tuple) or len(value) < 2 or not all(isinstance(each, str) for each in value):
         raise TextError(f"{where}: expected at least two options, found {value!r}", hint="a list, or a cat|a dog")
     return tuple(check_text(each.strip(), f"{where}, an option,") for each in value)
@@ -154,12 +162,12 @@ def read_options(value: Any, where: str) -> tuple[str, ...]:
 def read_records(path: str) -> list[Any]:
     """Return the unchecked records of a .csv, .tsv, .jsonl, .parquet or .txt file, or the lines of ``-``."""
     kind = "txt" if path == "-" else detect_format(path)
-    if path != "-" and not Path(path).is_file():
+    if path != "-" and not os.path.isfile(path):
         raise TextError(f"there is no file {path}", hint="check the path")
     if kind is None:
         raise TextError(f"{path}: a file of this kind cannot be read", hint="expected .csv, .jsonl, .parquet or .txt")
     if kind == "parquet":
-        return _parquet_records(path)
+        return [row for _, row in parquet_rows(path)]
     file = TextFile(path)
     if kind == "csv":
         return list(csv_rows(file.lines(), path))
@@ -168,26 +176,16 @@ def read_records(path: str) -> list[Any]:
     return [{"text": value} if isinstance(value, str) else value for _, value in json_lines(file)]
 
 
-def _parquet_records(path: str) -> list[Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return list(pq.read_table(path).to_pylist())
-    except pa.ArrowInvalid as error:
-        raise not_parquet(Path(path).name, error) from error
-
-
 def json_lines(file: TextFile) -> Iterator[tuple[int, Any]]:
     """Yield the line number and value of every line of JSON; blank lines are skipped."""
     for number, line in enumerate(file.lines(), start=1):
         if line.strip():
             try:
-                value = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+                value = parse_json(line)
+            except ValueError as error:
                 raise TextError(
-                    f"{file.name}, line {number}: not JSON ({reason})", hint="expected one JSON object per line"
+                    f"{file.name}, line {number}: not JSON ({error})",
+                    hint="expected one JSON object per line, with each key once",
                 ) from error
             yield number, value
 
@@ -198,10 +196,21 @@ def csv_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
     >>> list(csv_rows(["id,text\n", '1,"A gem, truly."\n'], "films.csv"))
     [{'id': '1', 'text': 'A gem, truly.'}]
     """
-    csv.field_size_limit(_LONGEST_CELL)
+    longest = record_limit()
+    csv.field_size_limit(longest)
     delimiter, file = _delimiter(name), PurePath(name).name
     # Strict: an unclosed quote would otherwise swallow all rows up to the next quote.
-    reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
+    length = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal length
+        for line in lines:
+            length += len(line)
+            if length > longest:
+                raise too_long(f"{file}, the row that begins in line {reader.line_num + 1}")
+            yield line
+
+    reader = csv.DictReader(counted(), delimiter=delimiter, strict=True)
     try:
         _check_header(reader.fieldnames or (), delimiter, file)
         for number, row in enumerate(reader, start=1):
@@ -215,6 +224,7 @@ def csv_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
                     'line break: "one, two"',
                 )
             yield row
+            length = 0
     except csv.Error as error:
         raise TextError(
             f"{file}, the row that begins in line {reader.line_num + 1}: {error}",
@@ -235,11 +245,7 @@ def _delimiter(name: str) -> str:
 
 def _check_header(names: Sequence[str], delimiter: str, file: str) -> None:
     """Detect a header written with the wrong delimiter, and columns that could not be told apart."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise TextError(
-            f"{file}: {Counter(names)[twice[0]]} columns are called {twice[0]!r}", hint="give each column its own name"
-        )
+    check_names(names, file)
     others = [word for mark, word in _DELIMITERS.items() if len(names) == 1 and mark != delimiter and mark in names[0]]
     if others:
         raise TextError(

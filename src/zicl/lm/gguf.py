@@ -69,15 +69,15 @@ def _adds_bos(path: Path) -> bool:
 
     try:
         reader = GGUFReader(path)
-    except (ValueError, OSError, IndexError, KeyError) as error:
-        # The reader raises IndexError and KeyError for a truncated file.
+        field = reader.get_field("tokenizer.ggml.add_bos_token")
+        if field is not None:
+            return bool(field.contents())
+        kind = reader.get_field("tokenizer.ggml.model")
+        # Without the key, the rule of llama.cpp: SentencePiece models begin with the token, byte-level ones do not.
+        return kind is not None and str(kind.contents()) == "llama"
+    except (ValueError, OSError, LookupError, TypeError, OverflowError, MemoryError) as error:
+        # The reader has no error of its own for a truncated or damaged file.
         raise ModelError(
-            f"{path.name} is not a GGUF file, or an incomplete one: {error}",
+            f"{path.name} is not a GGUF file, or an incomplete one: {first_line(error)}",
             hint="give the path of a .gguf file, or download it again",
         ) from error
-    field = reader.get_field("tokenizer.ggml.add_bos_token")
-    if field is not None:
-        return bool(field.contents())
-    kind = reader.get_field("tokenizer.ggml.model")
-    # Without the key, the rule of llama.cpp: SentencePiece models begin with the token, byte-level ones do not.
-    return kind is not None and str(kind.contents()) == "llama"

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from zicl._util.random import rng
 from zicl.config import Order
 from zicl.exceptions import LabelError, PromptError
+from zicl.inputs.beginnings import beginning
 from zicl.inputs.pair import Pair, Text, text_parts
 from zicl.prompt.template import Template
 from zicl.prompt.tokens import EMPTY, Segment, Tokenizer, tokenize, truncate
@@ -250,20 +251,25 @@ class PromptBuilder:
 
     def _cut(self, text: Text, limit: int) -> tuple[Text, bool]:
         """Cut a text to ``limit`` tokens and say whether it lost any; the longer half of a pair loses more."""
-        parts = text_parts(text)
+        parts = [self._beginning(part, limit) for part in text_parts(text)]
         lengths = [len(self.tokenizer.encode(part)) for part in parts]
         if sum(lengths) <= limit:
             return text, False
         if not isinstance(text, Pair):
-            return truncate(self.tokenizer, text, limit).text, True
+            return truncate(self.tokenizer, parts[0], limit).text, True
         first = min(lengths[0], max(limit // 2, limit - lengths[1]))
         kept = [truncate(self.tokenizer, part, n).text for part, n in zip(parts, (first, limit - first), strict=True)]
         return Pair(*kept).strip(), True
 
+    def _beginning(self, text: str, limit: int) -> str:
+        return beginning(text, limit, lambda cut: len(self.tokenizer.encode(cut)))
+
     def _demo_blocks(self, demos: Sequence[LabelledText]) -> tuple[list[tuple[Segment, Segment]], int]:
         """Tokenize each demonstration twice: as the first of the prompt, and following another."""
         blocks, shortened = [], 0
-        for demo in demos:
+        for long in demos:
+            parts = (self._beginning(part, self.limits.per_demo) for part in text_parts(long.text))
+            demo = replace(long, text=Pair(*parts) if isinstance(long.text, Pair) else next(parts))
             block = (
                 self._demo("", demo.text, demo.words),
                 self._demo(self.template.separator, demo.text, demo.words),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ from zicl.exceptions import LabelError
 
 # What separates several labels of one text, and what says that it has none of them.
 SEPARATOR, NO_LABEL = "|", "-"
+_MOST_COUNTED = 10_000
 
 
 def split_labels(text: str, *, multi: bool) -> tuple[str, ...]:
@@ -48,7 +50,7 @@ class Label:
                 f"the label {self.name!r} has an empty name, words or synonym",
                 hint="give it at least a letter",
             )
-        if "\0" in self.name + self.words + "".join(self.synonyms):
+        if "\0" in "".join((self.name, self.words, self.description, *self.synonyms)):
             raise LabelError(f"the label {self.name!r} holds a NUL byte", hint="remove it")
 
 
@@ -76,7 +78,7 @@ class Labels:
             ("name", self.names),
             ("words", [label.words.casefold() for label in self.items]),
         ):
-            twice = sorted({value for value in values if values.count(value) > 1})
+            twice = sorted(value for value, count in Counter(values).items() if count > 1)
             if twice:
                 raise LabelError(
                     f"two labels have the same {kind}: {', '.join(map(repr, twice))}",
@@ -92,6 +94,8 @@ class Labels:
         if isinstance(value, Labels):
             return value
         if isinstance(value, int) and not isinstance(value, bool):
+            if value > _MOST_COUNTED:
+                raise LabelError(f"{value:,} labels", hint=f"a text has at most {_MOST_COUNTED:,} options")
             return cls(tuple(Label(str(number)) for number in range(1, value + 1)), counted=True)
         if isinstance(value, Path) or (isinstance(value, str) and value.endswith(".toml")):
             return read_labels(Path(value))
@@ -207,6 +211,8 @@ def read_labels(path: Path) -> Labels:
 
 def make_label(entry: Mapping[str, Any], where: str) -> Label:
     """Return a label from a TOML table; ``where`` names it in an error."""
+    if not isinstance(entry, Mapping):
+        raise LabelError(f"{where}: expected a [[label]] entry, found {entry!r:.60}", hint='[[label]]\nname = "great"')
     unknown = set(entry) - {"name", "words", "synonyms", "description"}
     if unknown or "name" not in entry:
         what = f"unknown keys {', '.join(sorted(unknown))}" if unknown else "no name"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from zicl._util.catalog import find_asset
 from zicl._util.process import quiet
 from zicl.exceptions import ModelNotFoundError, OfflineError, first_line
+from zicl.inputs.beginnings import beginning
 from zicl.retrieve.onnx import OnnxEncoder, is_onnx_encoder
 
 Vectors = NDArray[np.float32]
@@ -55,15 +56,14 @@ class SentenceEncoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector per text; batches are sorted by length and so hold hardly any padding."""
+        texts = [self._beginning(text) for text in texts]
         if not self._is_plain():
-            vectors = self.model.encode(
-                list(texts), batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False
-            )
+            vectors = self.model.encode(texts, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False)
             return np.asarray(vectors, dtype=np.float32)
         import torch
 
         tokenizer = self.model.tokenizer
-        tokens = tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length)["input_ids"]
+        tokens = tokenizer(texts, truncation=True, max_length=self.model.max_seq_length)["input_ids"]
         lengths = np.array([len(row) for row in tokens])
         order = np.argsort(-lengths, kind="stable")
         result = np.empty((len(texts), self.dimension), dtype=np.float32)
@@ -78,7 +78,15 @@ class SentenceEncoder:
         most = getattr(self.model, "max_seq_length", None)
         if most is None or len(text) <= most - 2 or not self._is_plain():
             return False
-        return len(self.model.tokenizer(text, verbose=False)["input_ids"]) > int(most)
+        return len(self.model.tokenizer(self._beginning(text), verbose=False)["input_ids"]) > int(most)
+
+    def _beginning(self, text: str) -> str:
+        from transformers import PreTrainedTokenizerBase
+
+        tokenizer, limit = self.model.tokenizer, getattr(self.model, "max_seq_length", None)
+        if not limit or not isinstance(tokenizer, PreTrainedTokenizerBase):
+            return text
+        return beginning(text, limit, lambda cut: len(tokenizer(cut, verbose=False)["input_ids"]))
 
     def _forward(self, rows: list[list[int]], width: int) -> Vectors:
         import torch

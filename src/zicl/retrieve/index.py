@@ -18,7 +18,7 @@ from zicl.corpus.store import Corpus, Sentence, check_files
 from zicl.corpus.subset import CorpusSubset
 from zicl.exceptions import (
     ConfigError,
-    CorpusVersionError,
+    CorpusDamagedError,
     EmptyCorpusError,
     EncoderMismatchError,
     IndexMissingError,
@@ -26,9 +26,10 @@ from zicl.exceptions import (
 )
 from zicl.inputs.pair import Text
 from zicl.retrieve import search
-from zicl.retrieve.builder import COMPRESSED_FORMAT, FOLDER, FORMAT, MANIFEST, ROWS, VECTORS
+from zicl.retrieve.builder import FOLDER, MANIFEST, ROWS, VECTORS
 from zicl.retrieve.encoder import Encoder, load_encoder
-from zicl.retrieve.kinds import KINDS, read_vectors
+from zicl.retrieve.kinds import load_array, read_vectors
+from zicl.retrieve.manifest import read_index_manifest
 from zicl.retrieve.search import SearchParams
 
 T = TypeVar("T")
@@ -140,17 +141,8 @@ class Index:
     ) -> Index:
         """Open a corpus that has an index; ``encoder``, if given, must be the one it was built with."""
         corpus = Corpus.open(path, verify=verify)
-        folder = corpus.path / FOLDER
-        if not (folder / MANIFEST).is_file():
-            raise IndexMissingError(f"{path} has text but no index", hint=f"zicl index build {path}")
-        manifest = read_json(folder / MANIFEST)
-        if manifest["format"] not in (FORMAT, COMPRESSED_FORMAT) or manifest["kind"] not in KINDS:
-            raise CorpusVersionError(
-                f"the index of {path} has format {manifest['format']} and kind {manifest['kind']}; this version of "
-                f"zicl reads formats {FORMAT} and {COMPRESSED_FORMAT} with the kinds {', '.join(KINDS[1:])}",
-                hint=f"zicl index build {path}",
-            )
-        check_files(folder, manifest["files"], verify=verify)
+        manifest = read_index_manifest(corpus.path)
+        check_files(corpus.path / FOLDER, manifest["files"], verify=verify)
         if manifest["corpus"] != corpus.text_hash:
             raise IndexMissingError(f"the index of {path} belongs to other text", hint=f"zicl index build {path}")
         if encoder is not None:
@@ -192,7 +184,13 @@ class Index:
     def _vectors(self) -> Any:
         if self._parent is not None:
             return self._parent._vectors
-        return self._remote or read_vectors(self.manifest["kind"], self._file(VECTORS))
+        if self._remote is not None:
+            return self._remote
+        found = read_vectors(self.manifest["kind"], self._file(VECTORS))
+        expected = self.manifest["vectors"], self.manifest["encoder"]["dimension"]
+        if (found.ntotal, found.d) != expected:
+            raise self._damaged(f"it has {found.ntotal:,} vectors of {found.d} numbers, and not {expected}")
+        return found
 
     @cached_property
     def _search_params(self) -> SearchParams:
@@ -201,8 +199,15 @@ class Index:
     @cached_property
     def _embedded_rows(self) -> NDArray[np.int64]:
         """The row that each vector was computed from."""
-        rows: NDArray[np.int64] = np.load(self._file(ROWS), mmap_mode="r")
+        rows = load_array(self._file(ROWS), (self.manifest["vectors"],), np.int64)
+        if rows.min() < 0 or rows.max() >= len(self.corpus):
+            raise self._damaged("a vector is of a row that the corpus does not have")
         return rows
+
+    def _damaged(self, reason: str) -> CorpusDamagedError:
+        return CorpusDamagedError(
+            f"the index of {self.corpus.path} is damaged: {reason}", hint=f"zicl index build {self.corpus.path}"
+        )
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:

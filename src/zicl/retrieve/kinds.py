@@ -23,11 +23,16 @@ from numpy.typing import NDArray
 from zicl._util.files import atomic_write
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
-from zicl.exceptions import ConfigError, StorageError
+from zicl.exceptions import ConfigError, CorpusDamagedError, StorageError, first_line
 
 Kind = Literal["auto", "flat", "ivf-sq8", "ivf-pq"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COMPRESSED = ("ivf-sq8", "ivf-pq")
+_CLASSES: dict[str, Any] = {
+    "flat": faiss.IndexFlatIP,
+    "ivf-sq8": faiss.IndexIVFScalarQuantizer,
+    "ivf-pq": faiss.IndexIVFPQ,
+}
 # The vectors of a compressed index, in half precision.
 STORED = "stored.npy"
 # "auto" goes by the number of vectors, not by the machine's memory: a corpus gets the same kind, and so the same
@@ -106,11 +111,42 @@ class CompressedIndex:
 
 
 def read_vectors(kind: str, path: Path) -> Any:
-    """Open an index memory-mapped: vectors are read when they are searched. All kinds have ``reconstruct_batch``."""
-    index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-    if kind in COMPRESSED:
-        return CompressedIndex(index, np.load(path.with_name(STORED), mmap_mode="r"))
-    return index
+    """Open an index memory-mapped: vectors are read when they are searched. All kinds have ``reconstruct_batch``.
+
+    FAISS reads whatever a file says it is: another class than the kind's, or lists in another file, are errors.
+    """
+    try:
+        # With both flags, lists that are in another file are refused before it is opened.
+        index: Any = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_ONDISK_SAME_DIR)
+    except (RuntimeError, MemoryError, ValueError) as error:
+        raise _damaged(path, "FAISS cannot read it") from error
+    if type(index) is not _CLASSES[kind] or index.metric_type != faiss.METRIC_INNER_PRODUCT:
+        raise _damaged(path, f"it is no index of the kind {kind}")
+    if kind not in COMPRESSED:
+        return index
+    lists = faiss.downcast_InvertedLists(index.invlists)
+    if type(faiss.downcast_index(index.quantizer)) is not faiss.IndexFlatIP or isinstance(
+        lists, faiss.OnDiskInvertedLists
+    ):
+        raise _damaged(path, "its lists are not in it")
+    return CompressedIndex(index, load_array(path.with_name(STORED), (index.ntotal, index.d), np.float16))
+
+
+def load_array(path: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+    """Open a NumPy file of this shape and type as a memory map."""
+    try:
+        found = np.load(path, mmap_mode="r")
+    except (ValueError, OSError, EOFError) as error:
+        raise _damaged(path, first_line(error)) from error
+    if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype != dtype:
+        raise _damaged(path, f"it does not hold {' × '.join(map(str, shape))} numbers of the type {dtype.__name__}")
+    return found
+
+
+def _damaged(path: Path, reason: str) -> CorpusDamagedError:
+    return CorpusDamagedError(
+        f"{path} is damaged: {reason}", hint=f"build it again: zicl index build {path.parent.parent}"
+    )
 
 
 def write_vectors(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from zicl._util.files import file_hash, read_json, write_json
 from zicl._util.process import thread_count
 from zicl.exceptions import ModelError, first_line
+from zicl.inputs.beginnings import beginning
 
 MODEL, TOKENIZER, SETTINGS = "model.onnx", "tokenizer.json", "encoder.json"
 POOLINGS = ("cls", "mean")
@@ -51,21 +52,37 @@ class OnnxEncoder:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector per text; batches are sorted by length and so hold hardly any padding."""
-        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        cut = [self._beginning(text) for text in texts]
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(cut)]
         order = np.argsort([-len(row) for row in tokens], kind="stable")
         result = np.empty((len(tokens), self.dimension), dtype=np.float32)
         start = 0
         while start < len(order):
             size = max(_BATCH, _BATCH_TOKENS // max(1, len(tokens[order[start]])))
             chosen = order[start : start + size]
-            result[chosen] = self._forward([tokens[i] for i in chosen])
+            try:
+                result[chosen] = self._forward([tokens[i] for i in chosen])
+            except Exception as error:
+                # A graph that ran on one token may fail on others; onnxruntime's errors have no class of their own.
+                raise ModelError(
+                    f"the encoder {self.name!r} failed on a text: {first_line(error)}",
+                    hint=f"its {TOKENIZER} may be that of another model than its {MODEL}: fetch both again",
+                ) from error
             start += size
         return result
 
     def cuts(self, text: str) -> bool:
         """Return whether a text is longer than what its vector is made of."""
         # A token has at least one character, and two tokens are put around the text.
-        return len(text) > self._max_tokens - 2 and bool(self._tokenizer.encode(text).overflowing)
+        return len(text) > self.max_tokens - 2 and bool(self._tokenizer.encode(self._beginning(text)).overflowing)
+
+    def _beginning(self, text: str) -> str:
+        return beginning(text, self.max_tokens, self._count)
+
+    def _count(self, text: str) -> int:
+        """Return the number of tokens of a text, also of those that are cut off."""
+        encoding = self._tokenizer.encode(text)
+        return len(encoding.ids) + sum(len(part.ids) for part in encoding.overflowing)
 
     def _forward(self, rows: list[list[int]]) -> NDArray[np.float32]:
         """Run one batch, pool it and scale its vectors to unit length; the first row is the longest."""

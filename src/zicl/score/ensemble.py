@@ -231,6 +231,11 @@ class Ensemble:
 
     def with_priors(self, priors: Mapping[str, Mapping[str, float]]) -> Ensemble:
         """Return the same ensemble with these label probabilities for each term."""
+        if unknown := sorted(set(priors) - set(self.term_names)):
+            raise ConfigError(
+                f"there are priors for {unknown[0]!r}, which no expert is called",
+                hint=f"the experts are: {', '.join(self.term_names)}",
+            )
         names = self.labels.names
         logs = {term: np.log([by_label[name] for name in names]) for term, by_label in priors.items()}
         return replace(self, priors=logs)

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field, FiniteFloat
 from sklearn.utils.validation import check_is_fitted
 
 from zicl._util.process import __version__
 from zicl._util.progress import Progress
+from zicl._util.schema import Count, Entries, Sha256, Strict
 from zicl.apps.distill.agreement import Agreement
 from zicl.classifier import TextClassifier, binary_difference
 from zicl.exceptions import ConfigError, EncoderMismatchError
@@ -21,16 +23,17 @@ from zicl.inputs.pair import Text
 from zicl.inputs.texts import check_texts
 from zicl.persistence import (
     FORMAT,
-    LABELS,
+    ModelEntry,
+    check_content,
     check_label_names,
-    edited_error,
     encoder_content,
     find_encoder,
     read_linear,
+    read_saved_labels,
     write_folder,
     write_linear,
 )
-from zicl.prompt.labels import Labels, read_labels
+from zicl.prompt.labels import Labels
 from zicl.prompt.template import Template, get_template
 from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
 from zicl.score.calibration import Scores, log_softmax
@@ -103,6 +106,71 @@ class DistillationRecord:
         """Return what ``to_dict`` wrote."""
         losses = tuple((float(strength), float(loss)) for strength, loss in values["losses"])
         return cls(**{**values, "losses": losses, "agreement": Agreement.from_dict(values["agreement"])})
+
+
+class LabelAgreementEntry(Strict):
+    """How well the teacher is repeated on one label."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    label: str
+    rows: Count
+    given: Count
+    agreement: FiniteFloat | None
+    divergence: FiniteFloat | None
+
+
+class AgreementEntry(Strict):
+    """How well the teacher is repeated."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: Count
+    value: FiniteFloat
+    low: FiniteFloat
+    high: FiniteFloat
+    most: str
+    majority: FiniteFloat
+    log_loss: FiniteFloat
+    divergence: FiniteFloat
+    labels: Entries[LabelAgreementEntry]
+
+
+class TeacherPromptEntry(Strict):
+    """The part of the teacher's settings that is used: whether its texts were pairs."""
+
+    template: str | Annotated[list[str], Field(min_length=2, max_length=2)]
+
+
+class TeacherEntry(Strict):
+    """The teacher's fingerprint."""
+
+    prompt: TeacherPromptEntry
+
+
+class RecordEntry(Strict):
+    """How the classifier was distilled."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lm: str
+    teacher: TeacherEntry
+    texts: Count
+    distinct: Count
+    sample: Count
+    trained: Count
+    strength: FiniteFloat
+    losses: Entries[Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)]]
+    agreement: AgreementEntry
+
+
+class DistilledContent(Strict):
+    """What ``classifier.json`` holds, for a distilled classifier."""
+
+    labels: Entries[str] = Field(min_length=2)
+    encoder: ModelEntry
+    weights: Sha256
+    distilled: RecordEntry | None
 
 
 class DistilledClassifier(TextClassifier):
@@ -237,11 +305,9 @@ def load_distilled(
     folder: Path, content: dict[str, Any], *, encoder: str | Encoder | None = None, offline: bool = False
 ) -> DistilledClassifier:
     """Load the classifier of a folder whose classifier.json holds ``content``; ``encoder`` replaces the saved one."""
-    linear = read_linear(folder / _WEIGHTS, content["weights"])
-    try:
-        origin = None if content["distilled"] is None else DistillationRecord.from_dict(content["distilled"])
-    except (TypeError, KeyError) as error:
-        raise edited_error(folder, error) from error
+    check_content(folder, content, DistilledContent)
+    linear = read_linear(folder / _WEIGHTS, content["weights"], len(content["labels"]))
+    origin = None if content["distilled"] is None else DistillationRecord.from_dict(content["distilled"])
     saved = content["encoder"]
     if encoder is None:
         encoder = find_encoder(folder, saved)
@@ -252,7 +318,7 @@ def load_distilled(
             f"the encoder {encoder.name} is not the one {folder.name} was distilled with, {saved['name']}",
             hint="its weights or tokenizer changed: get the old ones, or distil again",
         )
-    labels = read_labels(folder / LABELS)
+    labels = read_saved_labels(folder)
     check_label_names(folder, labels, content["labels"])
     labels = Labels(tuple(labels[name] for name in content["labels"]))
     return DistilledClassifier(linear, labels, encoder, origin).fit()

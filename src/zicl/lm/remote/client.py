@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from zicl._util.process import require_extra
+from zicl._util.strict_json import parse_json
 from zicl.exceptions import ConfigError, ServerError
 from zicl.lm.remote.budget import UsageMeter
 from zicl.lm.remote.settings import FALLBACK, VARIABLE, ApiKey, RemoteSettings, ServerAddress
@@ -149,7 +150,7 @@ class Client:
             self.meter.refused(reserved)
             raise self._refusal(status, headers, raw, url)
         try:
-            answer = json.loads(raw)
+            answer = parse_json(raw.decode())
         except ValueError:
             self.meter.lost(reserved)
             raise _TransientError("the answer is not JSON") from None
@@ -280,7 +281,7 @@ def _error_message(raw: bytes) -> str:
     """Return the message of an error answer: servers put it in one of a few places."""
     text = raw[:10_000].decode("utf-8", "replace")
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         return _first_line(text)
     while isinstance(value, dict):

@@ -102,7 +102,10 @@ class ServerTokenizer:
         endpoints, address = self._endpoints, self._client.address
         body = {"model": self._model, endpoints.text: text, **(dict(endpoints.options) if plain else {})}
         answer = self._client.post(address.root + endpoints.encode, body)
-        return tuple(int(token) for token in select_part(answer, "tokens", server=address.host))
+        tokens = select_part(answer, "tokens", server=address.host)
+        if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+            raise missing_error("tokens", address.host)
+        return tuple(tokens)
 
 
 def server_tokenizer(client: Client, model: str, name: str) -> ServerTokenizer | None:

@@ -1,0 +1,57 @@
+"""Parse JSON that may come from a stranger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+# Python's own functions (repr, json.dumps, a comparison) fail on values of a few hundred levels.
+DEEPEST = 64
+TOO_DEEP = "nested too deeply"
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON; two keys of one name, and nesting that Python could not handle later, are a ``ValueError``.
+
+    >>> parse_json('{"a": [1]}')
+    {'a': [1]}
+    >>> parse_json('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    ValueError: the key 'a' occurs twice
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_distinct)
+    except RecursionError as error:
+        raise ValueError(TOO_DEEP) from error
+    except json.JSONDecodeError as error:
+        # The parser counts lines of what it was given, which may be one line of a file.
+        raise ValueError(f"{error.msg}, character {error.pos + 1}") from error
+    if text.count("[") + text.count("{") > DEEPEST and is_deep(value):
+        raise ValueError(TOO_DEEP)
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [key for key, _ in pairs]
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise ValueError(f"the key {twice[:60]!r} occurs twice")
+    return values
+
+
+def is_deep(value: Any) -> bool:
+    """Return whether a value has too many levels. It goes level by level: a recursion would fail on such a value."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
