@@ -145,7 +145,8 @@ def read_json(path: Path) -> Any:
 def read_toml(path: Path, error: type[UsageError], *, missing: str, form: str) -> dict[str, Any]:
     """Read a user's TOML file; ``missing`` and ``form`` are the hints for a missing and an invalid file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        # Some editors write a byte-order mark.
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as cause:
         raise error(f"there is no file {path}", hint=missing) from cause
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as cause:

@@ -158,4 +158,6 @@ def _threshold_line(result: CheckReport) -> str:
 
 
 def _shown(estimate: WeightedEstimate | None) -> str:
-    return "–" if estimate is None else f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+    if estimate is None:
+        return "–"
+    return f"{estimate.value:.1%} (95 %: {estimate.low:.1%} to {estimate.high:.1%})"
