@@ -231,23 +231,24 @@ class ZICLClassifier(TextClassifier):
         retrieval, pile = settings.retrieval, settings.pile
         if retrieval.share > 1 and (retrieval.k == 0 or RETRIEVERS.get(retrieval.method).shared):
             raise ConfigError(
-                "this method has no demonstrations that inputs could share in groups", hint="leave out retrieval.share"
+                "this method has no demonstrations that inputs could share in groups",
+                hint="leave out `retrieval.share`",
             )
         if settings.labelling.shared and not RETRIEVERS.get(retrieval.method).shared:
             raise ConfigError(
                 "labelling.shared is for inputs with the same demonstrations, and here each has its own",
-                hint="leave it out, or use the retrieval 'random'",
+                hint="leave it out, or use `retrieval.method='random'`",
             )
         if (learned := self.learns()) and not texts:
             raise ConfigError(
                 f"{learned[0]} is fitted on texts, and fit() was given none",
-                hint="fit(texts) with the texts to be labelled, or similar ones; a shell user names --fit FILE",
+                hint="give the texts to be labelled, or similar ones (`fit`)",
             )
         asks = settings.scoring.asks_lm
         if settings.calibration.method != "none" and not asks and settings.scoring.encoder_expert == "encoder":
             raise ConfigError(
                 "the encoder expert has subtracted its bias already, and no other expert is asked",
-                hint="leave out calibration, or ask another: experts=('encoder', 'direct')",
+                hint="leave out `calibrate`, or ask another: `scoring.experts=('encoder', 'direct')`",
             )
         learns_from_lm = bool(pile.lm_rows or budget)
         if (asks and (retrieval.share > 1 or settings.calibration.fits_priors)) or learns_from_lm:
@@ -407,7 +408,7 @@ class ZICLClassifier(TextClassifier):
         if self.index is None:
             raise ConfigError(
                 f"the method {self.method!r} needs a corpus to take its {retrieval.k} demonstrations from",
-                hint="give fit() the texts to be labelled, or the path of a corpus (zicl corpus build)",
+                hint="give the texts to be labelled (`fit`), or a corpus (zicl corpus build): `index=…`",
             )
         index = self._open_index()
         if retrieval.include_fit_texts and texts is not None:
@@ -491,7 +492,7 @@ class ZICLClassifier(TextClassifier):
         if self.pipeline_ is None:
             raise UsageError(
                 f"{self.method_} asks no language model about a text: there is no prompt and no demonstration",
-                hint="use method='z-icl' (--method z-icl), or name an expert that asks it: --experts encoder,direct",
+                hint="use `method='z-icl'`, or name an expert that asks it: `scoring.experts=('encoder', 'direct')`",
             )
         return self.pipeline_
 
@@ -549,7 +550,7 @@ def load(
         raise UsageError(f"a language model was given for {folder.name}, which asks none", hint="leave it out")
     if encoder is not None and content["encoder"] is None:
         raise UsageError(
-            f"an encoder was given for {folder.name}, which takes its corpus' own", hint="give index=… instead"
+            f"an encoder was given for {folder.name}, which takes its corpus' own", hint="give `index=…` instead"
         )
     return _load(folder, content, index, lm, encoder, offline=offline)
 
@@ -584,11 +585,11 @@ def _load(
     if expert is not None and saved_encoder is not None and saved_encoder["identity"] != expert.identity:
         raise EncoderMismatchError(
             f"the encoder that {folder.name} asks is not the one it was saved with, {saved_encoder['name']}",
-            hint="name the corpus or the encoder it was made with: zicl.load(…, index=…, encoder=…), or --corpus",
+            hint="name the corpus or the encoder it was made with: `index=…` or `encoder=…`",
         )
     if lm is None and classifier.lm_ is not None and classifier.lm_.identity != saved_lm["identity"]:
         raise ModelError(
             f"the language model {saved_lm['name']} is not the one {folder.name} was saved with",
-            hint="its weights or tokenizer changed: get the old ones, or pass lm=… to use these knowingly",
+            hint="its weights or tokenizer changed: get the old ones, or name it to use these knowingly: `lm=…`",
         )
     return classifier

@@ -140,7 +140,7 @@ def find_encoder(folder: Path, saved: dict[str, Any]) -> str:
     if not path.exists():
         raise UsageError(
             f"the encoder of {folder.name} is not where it was ({saved['name']} seen from it)",
-            hint="put it there again, or say where it is now: zicl.load(…, encoder=…)",
+            hint="put it there again, or say where it is now: `encoder=…`",
         )
     return str(path)
 
@@ -294,7 +294,7 @@ def find_corpus(
         if not place.exists():
             raise CorpusMissingError(
                 f"the corpus of {folder.name} is not where it was ({corpus['path']} seen from it)",
-                hint="say where it is now: zicl.load(…, index=…), or --corpus on the command line",
+                hint="say where it is now: `index=…`",
             )
     index = given if isinstance(given, Index) else Index.open(given, offline=offline)
     if index.corpus.hash != corpus["hash"]:
@@ -319,7 +319,7 @@ def find_corpus(
         raise CorpusError(
             f"{index.corpus.path} is not searched as when {folder.name} was saved: its index "
             f"({corpus['kind']} then, {index.manifest['kind']} now) was built or tuned again",
-            hint="to use it as it is now, name the corpus: zicl.load(…, index=…), or --corpus on the command line",
+            hint="to use it as it is now, name the corpus: `index=…`",
         )
     return index
 

@@ -30,12 +30,13 @@ def main() -> None:
 def _run() -> None:
     from zicl.cli.app import app
     from zicl.cli.help import check_renamed
+    from zicl.cli.spelling import as_options
 
     try:
         check_renamed(sys.argv[1:])
         app(prog_name="zicl")
     except ZICLError as error:
-        sys.stderr.write(f"zicl: {error}\n")
+        sys.stderr.write(f"zicl: {as_options(str(error))}\n")
         sys.exit(error.exit_code)
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:

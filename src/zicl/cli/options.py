@@ -19,6 +19,7 @@ from zicl.cli.help import CLASSIFIER, INPUT, METHOD, MODEL
 from zicl.cli.model_options import REMOTE, RemoteOptions, parse_server
 from zicl.cli.parsing import parse_labels, parse_settings, parse_shares, parse_template, parse_threshold
 from zicl.cli.preflight import preflight
+from zicl.cli.spelling import as_options
 from zicl.exceptions import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -444,7 +445,7 @@ def pile_warnings() -> Iterator[None]:
         yield
     for warning in caught:
         if issubclass(warning.category, PileWarning):
-            print_status(f"warning: {warning.message}")
+            print_status(f"warning: {as_options(str(warning.message))}")
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 

@@ -39,7 +39,7 @@ def build_ensemble(
     pipelines: tuple[Pipeline, ...] = ()
     if settings.scoring.asks_lm:
         if lm is None:
-            raise ConfigError("the settings ask a language model, and there is none", hint="name one: lm=…")
+            raise ConfigError("the settings ask a language model, and there is none", hint="name one: `lm=…`")
         retriever = retriever or (make_retriever(settings.retrieval) if settings.retrieval.k else None)
         pipelines = _prompt_pipelines(labels, lm, index, settings, seed, labeler, clusters, retriever, offline=offline)
         labels = pipelines[0].labels if "prompt" in settings.scoring.experts else labels
@@ -150,11 +150,11 @@ def _make_labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> lab
         return labelers.NoLabels()
     if labelling.words == "neighbours":
         if base.index is None:
-            raise ConfigError("options are drawn from a corpus, and there is none", hint="name a corpus")
+            raise ConfigError("options are drawn from a corpus, and there is none", hint="name a corpus: `index=…`")
         if labelling.source == "self" or labelling.balanced:
             raise ConfigError(
                 "options that differ from text to text are drawn from the sentences near a demonstration",
-                hint="leave out labelling.source and labelling.balanced",
+                hint="leave out `labelling.source` and `labelling.balanced`",
             )
         return labelers.NeighbourOptions(base.index, base.builder.cut_to_half_demo)
     seed = base.seed if labelling.seed is None else labelling.seed
@@ -162,7 +162,9 @@ def _make_labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> lab
     if labelling.source == "random" or base.index is None:
         return random_labels
     if base.builder.template.two_fields:
-        raise ConfigError("the model's own labels are for single texts, not for pairs", hint="labelling.source=random")
+        raise ConfigError(
+            "the model's own labels are for single texts, not for pairs", hint="`labelling.source='random'`"
+        )
     zero_shot = replace(base, k=0, index=None, retriever=None, clusters=None, probes=None)
     return SelfLabels(random_labels.words, zero_shot, base.index)
 
