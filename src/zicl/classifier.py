@@ -205,7 +205,7 @@ class ZICLClassifier(TextClassifier):
         labels, settings = Labels.of(self.labels), self._settings()
         gold = {} if y is None else read_labels_of_texts(texts, y, labels, settings.decision)
         self._check_settings(labels, settings, texts, budget)
-        ensemble, cluster_texts = self._build(labels, settings, texts)
+        ensemble, cluster_texts = self._build(labels, settings, texts, report=report)
         ensemble = fit_priors(ensemble, settings.calibration, texts or (), int(self.seed), report)
         pile = settings.pile
         if pile.method != "none" and texts is not None:
@@ -279,12 +279,7 @@ class ZICLClassifier(TextClassifier):
         report: ProgressReport,
     ) -> Callable[[], Question]:
         """Return what loads the language model that the least certain texts of the pile are asked about."""
-
-        def load() -> Question:
-            report("loading the language model", 0, None)
-            return self._load_question(labels, settings, texts, report)
-
-        return load
+        return lambda: self._load_question(labels, settings, texts, report)
 
     def _load_question(
         self, labels: Labels, settings: Settings, texts: Sequence[Text], report: ProgressReport
@@ -299,7 +294,7 @@ class ZICLClassifier(TextClassifier):
         if settings.pile.lm_expert == "prompt" and not settings.retrieval.k:
             preset = get_method("z-icl")
             asking = asking._replace(retrieval=preset.retrieval, labelling=preset.labelling)
-        ensemble, _ = self._build(labels, asking, texts)
+        ensemble, _ = self._build(labels, asking, texts, report=report)
         ensemble = fit_priors(ensemble, asking.calibration, (), int(self.seed), report)
         fitted = Fitted(ensemble.label_priors())
         depends = _state_of(ensemble, self.method, int(self.seed), asking, fitted).fingerprint()
@@ -349,11 +344,18 @@ class ZICLClassifier(TextClassifier):
             raise ConfigError(f"seed is {self.seed!r}", hint="give a whole number")
 
     def _build(
-        self, labels: Labels, settings: Settings, texts: Sequence[Text] | None, fitted: Fitted | None = None
+        self,
+        labels: Labels,
+        settings: Settings,
+        texts: Sequence[Text] | None,
+        fitted: Fitted | None = None,
+        report: ProgressReport = silent,
     ) -> tuple[Ensemble, tuple[Text, ...]]:
         """Return the ensemble, and the central texts of its clusters."""
         scoring = settings.scoring
-        index = self._search_index(settings.retrieval, texts) if "prompt" in scoring.experts else None
+        index = self._search_index(settings.retrieval, texts, report) if "prompt" in scoring.experts else None
+        if scoring.asks_lm:
+            report("loading the language model", 0, None, str(getattr(self.lm, "name", self.lm)))
         lm = self._load_lm(scoring, offline=self.offline) if scoring.asks_lm else None
         share, clusters = settings.retrieval.share, None
         if index is not None and share > 1:
@@ -361,6 +363,8 @@ class ZICLClassifier(TextClassifier):
                 clusters = Clusters.from_texts(fitted.cluster_texts, index.embed)
             elif texts is not None:
                 clusters = fit_clusters(texts, index.embed, share, int(self.seed))
+        if scoring.encoder_expert:
+            report("loading the encoder", 0, None)
         ensemble = build_ensemble(
             labels,
             lm,
@@ -369,6 +373,7 @@ class ZICLClassifier(TextClassifier):
             seed=int(self.seed),
             offline=self.offline,
             clusters=clusters,
+            report=report,
             encoder_expert=self._encoder_expert(index, scoring) if scoring.encoder_expert else None,
         )
         ensemble = replace(ensemble, decision=settings.decision)
@@ -399,12 +404,15 @@ class ZICLClassifier(TextClassifier):
         self.classes_ = np.array(sorted(ensemble.names), dtype=object)
         return self
 
-    def _search_index(self, retrieval: Retrieval, texts: Sequence[Text] | None) -> Searchable | None:
+    def _search_index(
+        self, retrieval: Retrieval, texts: Sequence[Text] | None, report: ProgressReport
+    ) -> Searchable | None:
         if retrieval.k == 0:
             return None
         if self.index is None and (self.texts is not None or texts):
             pile = texts if self.texts is None else check_texts(self.texts)
-            return index_texts([str(text) for text in pile or ()], encoder=self.encoder, offline=self.offline)
+            documents = [str(text) for text in pile or ()]
+            return index_texts(documents, encoder=self.encoder, offline=self.offline, report=report)
         if self.index is None:
             raise ConfigError(
                 f"the method {self.method!r} needs a corpus to take its {retrieval.k} demonstrations from",
@@ -413,7 +421,7 @@ class ZICLClassifier(TextClassifier):
         index = self._open_index()
         if retrieval.include_fit_texts and texts is not None:
             documents = [str(text) for text in texts]
-            return ConcatIndex(index, index_texts(documents, encoder=index.encoder, keep=False))
+            return ConcatIndex(index, index_texts(documents, encoder=index.encoder, keep=False, report=report))
         return index
 
     def _open_index(self) -> Index:

@@ -16,6 +16,16 @@ def test_a_line_where_a_stage_begins_and_one_a_minute():
     assert len(said) == 7
 
 
+def test_what_an_earlier_run_did_is_not_counted_for_the_time_left():
+    said, now = [], [0.0]
+    report = progress_lines(said.append, lambda: now[0])
+    for second in range(0, 121, 10):
+        now[0] = float(second)
+        report("embedding", 900 + second / 2, 1000)
+    # 60 of the last 100 took two minutes.
+    assert said[-1] == "embedding: 96%, about 80 seconds left"
+
+
 def test_where_nothing_moves_or_nobody_knows_the_end_nothing_is_claimed():
     said, now = [], [0.0]
     report = progress_lines(said.append, lambda: now[0])

@@ -90,7 +90,8 @@ def score_sheet(
             f"about {result.unspoken:,.0f} rows are of a kind of which none was labelled: nothing is said about them"
         )
     if json_output:
-        typer.echo(json.dumps(asdict(result), indent=2, ensure_ascii=False))
+        # "low" and "high" are the ends of intervals of this level.
+        typer.echo(json.dumps({"interval": 0.95, **asdict(result)}, indent=2, ensure_ascii=False))
         return
     _show(result)
 

@@ -42,7 +42,7 @@ def explain(
     columns = options.fit_columns(text_column, pair_column)
     with progress_bars() as report:
         report("loading the models", 0, None)
-        explanation = options.classifier(columns=columns).explain(text if pair is None else (text, pair))
+        explanation = options.classifier(report=report, columns=columns).explain(text if pair is None else (text, pair))
     if json_output:
         typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
         return
@@ -67,7 +67,7 @@ def prompt(
     checked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
     with progress_bars() as report:
         report("loading the models", 0, None)
-        pipeline = options.classifier(columns=columns).prompting()
+        pipeline = options.classifier(report=report, columns=columns).prompting()
         if pipeline.labels.counted:
             raise UsageError(
                 "the labels only count options that differ from text to text", hint="name labels: --labels a,b"

@@ -140,7 +140,9 @@ def _each(studies: list[Study], step: Callable[[Study], T]) -> list[T]:
 
 def _show(answer: list[StudyRun], output: Path) -> None:
     for ran in answer:
-        typer.echo(f"{ran.summary.title}\n" + "".join(f"  {line}\n" for line in ran.summary.findings), nl=False)
+        level = " (in brackets: 95 % intervals)" if any("[" in line for line in ran.summary.findings) else ""
+        found = "".join(f"  {line}\n" for line in ran.summary.findings)
+        typer.echo(f"{ran.summary.title}{level}\n{found}", nl=False)
         rows = f"{ran.computed:,} rows computed in {duration(ran.seconds)}, {ran.kept:,} were there"
         shared = f", {ran.reused:,} taken from other studies" if ran.reused else ""
         state = "" if ran.complete else "; some rows are still missing"

@@ -263,13 +263,13 @@ def _count_questions(
     name = f"{budget:g} s {pile:032x}"
     stored = _read(question)[1]
     if name not in stored:
+        report("timing the language model", 0, None)
         started = time.monotonic()
         probe = list(order[:_ASKED])
         question.ensemble.run(probe)
         rate = len(probe) / max(time.monotonic() - started, 1e-9)
         _append(question, [{"budget": name, "texts": int(min(len(order), budget * rate))}])
         stored = _read(question)[1]
-    report("asking the language model", 0, stored[name])
     return stored[name]
 
 
@@ -278,6 +278,7 @@ def _answers(question: Question, texts: Sequence[Text], report: ProgressReport) 
     stored = _read(question)[0]
     missing = [text for text in texts if _text_hash(text) not in stored]
     done, started = len(texts) - len(missing), time.monotonic()
+    report("asking the language model", done, len(texts))
     for start in range(0, len(missing), _ASKED):
         group = missing[start : start + _ASKED]
         new = {}
