@@ -79,6 +79,12 @@ def read_input(
     ]
 
 
+def check_is_text(text: str) -> None:
+    """Refuse the name of a file where one text is expected."""
+    if _is_file(text):
+        raise UsageError(f"{text} is a file, and a text was expected", hint="zicl classify labels the rows of a file")
+
+
 def _is_file(text: str) -> bool:
     try:
         return Path(text).is_file()

@@ -60,6 +60,8 @@ class ClassifierOptions(RemoteOptions):
 
     # Whether the settings are for the named method and no other.
     one_method: ClassVar[bool] = True
+    # Whether labels are needed where no saved classifier has them.
+    needs_labels: ClassVar[bool] = True
     # That of zicl.config, whose import would slow every --help.
     default_method: ClassVar[str] = "z-icl+"
 
@@ -179,6 +181,10 @@ class ClassifierOptions(RemoteOptions):
     def __post_init__(self) -> None:
         # A mistake is found at once, not when texts are read and models loaded.
         if self.saved is None:
+            if self.needs_labels and self.labels is None:
+                raise UsageError(
+                    "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
+                )
             settings = self.resolved()
             self._check_fit(settings)
             if self.labels is not None:
@@ -306,10 +312,7 @@ class ClassifierOptions(RemoteOptions):
         from zicl.lm.base import DEFAULT_LM
         from zicl.retrieve.encoder import DEFAULT_ENCODER
 
-        if self.labels is None:
-            raise UsageError(
-                "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
-            )
+        assert self.labels is not None
         groups = self.groups()
         if self.one_method:
             self._check_demonstrations(groups)
