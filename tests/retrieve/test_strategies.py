@@ -203,7 +203,7 @@ def test_lines_are_mentioned_where_they_would_change_something(tmp_path, lines):
     path.write_text("\n".join(DOCUMENTS))
     index = make_index(tmp_path / "txt.zicl", domains={"b": [path]}, lines=lines)
     with pytest.raises(RetrievalError) as error:
-        OneDomain().retrieve(index, Query(DOCUMENTS[5]), 40)
+        OneDomain().retrieve(index, Query("The soup was cold and thin."), 40)
     assert ("or build the corpus with --lines" in error.value.hint) == (not lines)
 
 

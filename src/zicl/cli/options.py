@@ -16,7 +16,7 @@ from zicl._util.process import go_offline
 from zicl._util.progress import ProgressReport, silent
 from zicl.cli.console import print_status
 from zicl.cli.help import CLASSIFIER, INPUT, METHOD, MODEL
-from zicl.cli.model_options import REMOTE, RemoteOptions, parse_server
+from zicl.cli.model_options import REMOTE, RemoteOptions, check_loading, parse_server
 from zicl.cli.parsing import parse_labels, parse_settings, parse_shares, parse_template, parse_threshold
 from zicl.cli.preflight import preflight
 from zicl.cli.spelling import as_options
@@ -451,18 +451,6 @@ def pile_warnings() -> Iterator[None]:
             print_status(f"warning: {as_options(str(warning.message))}")
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-
-
-def check_loading(lm: str | None, scoring: Any) -> None:
-    """Refuse settings of loading (``scoring`` holds their names) for a model behind a server."""
-    from zicl.lm.remote.settings import is_remote
-
-    given = sorted({"device", "dtype", "batch_size"} & set(scoring))
-    if given and lm is not None and is_remote(lm):
-        raise UsageError(
-            f"--set scoring.{given[0]} is for a model that is loaded here, and {lm} is behind a server",
-            hint="leave it out: the server decides where its model runs and in which precision",
-        )
 
 
 def _was_given(value: object) -> bool:
