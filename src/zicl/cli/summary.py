@@ -102,7 +102,9 @@ def read_earlier(
         labels, probabilities = _read_labels(record, column, label_set.names, decision)
         cut = None if "input_cut" not in record else str(record["input_cut"]) == "True"
         doubtful = _doubtful(labels, probabilities, decision)
-        lines.append(SummaryLine(name, shown, labels, probabilities, float(record["margin"]), cut, text, doubtful))
+        # Only gold labels are looked up by the text.
+        kept = text if decision.none else ""
+        lines.append(SummaryLine(name, shown, labels, probabilities, float(record["margin"]), cut, kept, doubtful))
     return Earlier(len(file.done), tuple(lines))
 
 
@@ -113,9 +115,9 @@ def _read_labels(
     given = {name: record.get(f"p:{name}") for name in names}
     probabilities = {name: float(p) for name, p in given.items() if p not in (None, "")}
     labels = split_labels(str(record[column]), multi=decision.multi) if record[column] else ()
-    if str(record.get("review")) == "True" and probabilities:
+    if str(record.get("review")) == "True":
         # Left to a person: counted as what it would have been, like a row of this run.
-        labels = decision.choose(probabilities)
+        labels = decision.choose(probabilities) if probabilities else tuple(filter(None, [record.get("label_1")]))
     if not probabilities and len(labels) == 1 and record.get("probability"):
         probabilities = {labels[0]: float(record["probability"])}
     return labels, probabilities
