@@ -93,7 +93,7 @@ def test_a_killed_run_queries_nothing_twice_and_ends_with_the_same_weights(
     with monkeypatch.context() as patch:
         patch.setattr(OutputFile, "write", killed)
         code, _, err = run("distill", "-f", texts, "-o", target, "--sample", 40, *options)
-        assert code == 1
+        assert code == 130
         assert "run the same command again" in err
     first = queried[:16]
     queried.clear()
@@ -152,14 +152,14 @@ def test_what_needs_a_language_model_says_so(run, options, texts, tmp_path):
     [
         (["-o", "x.zicl-clf"], 2, "--file"),
         (["-f", "rows.csv"], 2, "--output"),
-        (["-f", "none.csv", "-o", "x.zicl-clf"], 2, "there is no file"),
+        (["-f", "none.csv", "-o", "x.zicl-clf", "--labels", "a,b"], 2, "there is no file"),
         (["-f", "rows.csv", "-o", "x.zicl-clf", "--sample", "2"], 2, "--sample"),
         (["-f", "rows.csv", "-o", "x.zicl-clf", "--held-out", "1"], 2, "--held-out"),
-        (["-f", "rows.csv", "-o", "x.zicl-clf", "--text-column", "body"], 2, "no column 'body'"),
+        (["-f", "rows.csv", "-o", "x.zicl-clf", "--text-column", "body", "--labels", "a,b"], 2, "no column 'body'"),
         (["-f", "few.txt", "-o", "x.zicl-clf", "--labels", "a,b"], 2, "1 different texts were given"),
         (["-f", "rows.csv", "-o", "x.zicl-clf"], 2, "no labels were given"),
-        (["-f", "rows.csv", "-o", "there"], 1, "exists already"),
-        (["-f", "rows.csv", "-o", "kept", "--overwrite"], 1, "exists and is not a saved classifier"),
+        (["-f", "rows.csv", "-o", "there", "--labels", "a,b"], 1, "exists already"),
+        (["-f", "rows.csv", "-o", "kept", "--overwrite", "--labels", "a,b"], 1, "exists and is not a saved classifier"),
     ],
 )
 def test_errors_say_what_to_do_and_leave_nothing_behind(run, texts, tmp_path, monkeypatch, arguments, code, message):
