@@ -79,7 +79,7 @@ class StudyFigure:
 
 def _in_words(point: Point) -> str:
     x = point.x if isinstance(point.x, str) else f"{point.x:g}"
-    return f"{x} {point.value.estimate:.1f} (95 %: {point.value.low:.1f} to {point.value.high:.1f})"
+    return f"{x} {point.value.estimate:.1f} ({point.value.low:.1f} to {point.value.high:.1f})"
 
 
 def draw_figure(figure: StudyFigure, folder: Path) -> list[Path]:
