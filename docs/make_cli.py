@@ -18,7 +18,10 @@ def page() -> str:
 
     from zicl.cli.app import app
 
-    parts = ["# The command line\n\nWritten by `python docs/make_cli.py` from the program's own help.\n"]
+    parts = [
+        "# The command line\n\nWritten by `python docs/make_cli.py` from the program's own help. Exit status: 0 when "
+        "done, 1 when something failed, 2 when the call was wrong, 130 after Ctrl-C.\n"
+    ]
     runner = CliRunner(env={"COLUMNS": "100", "TERMINAL_WIDTH": "100"})
     for command in COMMANDS:
         found = runner.invoke(app, [*command.split(), "--help"], prog_name="zicl")

@@ -215,7 +215,7 @@ class ZICLClassifier(TextClassifier):
         labels, settings = Labels.of(self.labels), self._settings()
         gold = {} if y is None else read_labels_of_texts(texts, y, labels, settings.decision)
         self._check_settings(labels, settings, texts, budget)
-        ensemble, cluster_texts = self._build(labels, settings, texts)
+        ensemble, cluster_texts = self._build(labels, settings, texts, report=report)
         ensemble = fit_priors(ensemble, settings.calibration, texts or (), int(self.seed), report)
         pile = settings.pile
         if pile.method != "none" and texts is not None:
@@ -241,23 +241,24 @@ class ZICLClassifier(TextClassifier):
         retrieval, pile = settings.retrieval, settings.pile
         if retrieval.share > 1 and (retrieval.k == 0 or RETRIEVERS.get(retrieval.method).shared):
             raise ConfigError(
-                "this method has no demonstrations that inputs could share in groups", hint="leave out retrieval.share"
+                "this method has no demonstrations that inputs could share in groups",
+                hint="leave out `retrieval.share`",
             )
         if settings.labelling.shared and not RETRIEVERS.get(retrieval.method).shared:
             raise ConfigError(
                 "labelling.shared is for inputs with the same demonstrations, and here each has its own",
-                hint="leave it out, or use the retrieval 'random'",
+                hint="leave it out, or use `retrieval.method='random'`",
             )
         if (learned := self.learns()) and not texts:
             raise ConfigError(
                 f"{learned[0]} is fitted on texts, and fit() was given none",
-                hint="fit(texts) with the texts to be labelled, or similar ones; a shell user names --fit FILE",
+                hint="give the texts to be labelled, or similar ones (`fit`)",
             )
         asks = settings.scoring.asks_lm
         if settings.calibration.method != "none" and not asks and settings.scoring.encoder_expert == "encoder":
             raise ConfigError(
                 "the encoder expert has subtracted its bias already, and no other expert is asked",
-                hint="leave out calibration, or ask another: experts=('encoder', 'direct')",
+                hint="leave out `calibrate`, or ask another: `scoring.experts=('encoder', 'direct')`",
             )
         learns_from_lm = bool(pile.lm_rows or budget)
         if (asks and (retrieval.share > 1 or settings.calibration.fits_priors)) or learns_from_lm:
@@ -288,12 +289,7 @@ class ZICLClassifier(TextClassifier):
         report: ProgressReport,
     ) -> Callable[[], Question]:
         """Return what loads the language model that the least certain texts of the pile are asked about."""
-
-        def load() -> Question:
-            report("loading the language model", 0, None)
-            return self._load_question(labels, settings, texts, report)
-
-        return load
+        return lambda: self._load_question(labels, settings, texts, report)
 
     def _load_question(
         self, labels: Labels, settings: Settings, texts: Sequence[Text], report: ProgressReport
@@ -308,7 +304,7 @@ class ZICLClassifier(TextClassifier):
         if settings.pile.lm_expert == "prompt" and not settings.retrieval.k:
             preset = get_method("z-icl")
             asking = asking._replace(retrieval=preset.retrieval, labelling=preset.labelling)
-        ensemble, _ = self._build(labels, asking, texts)
+        ensemble, _ = self._build(labels, asking, texts, report=report)
         ensemble = fit_priors(ensemble, asking.calibration, (), int(self.seed), report)
         fitted = Fitted(ensemble.label_priors())
         depends = _state_of(ensemble, self.method, int(self.seed), asking, fitted).fingerprint()
@@ -358,11 +354,18 @@ class ZICLClassifier(TextClassifier):
             raise ConfigError(f"seed is {self.seed!r}", hint="give a whole number")
 
     def _build(
-        self, labels: Labels, settings: Settings, texts: Sequence[Text] | None, fitted: Fitted | None = None
+        self,
+        labels: Labels,
+        settings: Settings,
+        texts: Sequence[Text] | None,
+        fitted: Fitted | None = None,
+        report: ProgressReport = silent,
     ) -> tuple[Ensemble, tuple[Text, ...]]:
         """Return the ensemble, and the central texts of its clusters."""
         scoring = settings.scoring
-        index = self._search_index(settings.retrieval, texts) if "prompt" in scoring.experts else None
+        index = self._search_index(settings.retrieval, texts, report) if "prompt" in scoring.experts else None
+        if scoring.asks_lm:
+            report("loading the language model", 0, None, str(getattr(self.lm, "name", self.lm)))
         lm = self._load_lm(scoring, offline=self.offline) if scoring.asks_lm else None
         share, clusters = settings.retrieval.share, None
         if index is not None and share > 1:
@@ -370,6 +373,8 @@ class ZICLClassifier(TextClassifier):
                 clusters = Clusters.from_texts(fitted.cluster_texts, index.embed)
             elif texts is not None:
                 clusters = fit_clusters(texts, index.embed, share, int(self.seed))
+        if scoring.encoder_expert:
+            report("loading the encoder", 0, None)
         ensemble = build_ensemble(
             labels,
             lm,
@@ -378,6 +383,7 @@ class ZICLClassifier(TextClassifier):
             seed=int(self.seed),
             offline=self.offline,
             clusters=clusters,
+            report=report,
             encoder_expert=self._encoder_expert(index, scoring) if scoring.encoder_expert else None,
         )
         ensemble = replace(ensemble, decision=settings.decision)
@@ -409,21 +415,24 @@ class ZICLClassifier(TextClassifier):
         self.classes_ = np.array(sorted(ensemble.names), dtype=object)
         return self
 
-    def _search_index(self, retrieval: Retrieval, texts: Sequence[Text] | None) -> Searchable | None:
+    def _search_index(
+        self, retrieval: Retrieval, texts: Sequence[Text] | None, report: ProgressReport
+    ) -> Searchable | None:
         if retrieval.k == 0:
             return None
         if self.index is None and (self.texts is not None or texts):
             pile = texts if self.texts is None else check_texts(self.texts)
-            return index_texts([str(text) for text in pile or ()], encoder=self.encoder, offline=self.offline)
+            documents = [str(text) for text in pile or ()]
+            return index_texts(documents, encoder=self.encoder, offline=self.offline, report=report)
         if self.index is None:
             raise ConfigError(
                 f"the method {self.method!r} needs a corpus to take its {retrieval.k} demonstrations from",
-                hint="give fit() the texts to be labelled, or the path of a corpus (zicl corpus build)",
+                hint="give the texts to be labelled (`fit`), or a corpus (zicl corpus build): `index=…`",
             )
         index = self._open_index()
         if retrieval.include_fit_texts and texts is not None:
             documents = [str(text) for text in texts]
-            return ConcatIndex(index, index_texts(documents, encoder=index.encoder, keep=False))
+            return ConcatIndex(index, index_texts(documents, encoder=index.encoder, keep=False, report=report))
         return index
 
     def _open_index(self) -> Index:
@@ -502,7 +511,7 @@ class ZICLClassifier(TextClassifier):
         if self.pipeline_ is None:
             raise UsageError(
                 f"{self.method_} asks no language model about a text: there is no prompt and no demonstration",
-                hint="use method='z-icl' (--method z-icl), or name an expert that asks it: --experts encoder,direct",
+                hint="use `method='z-icl'`, or name an expert that asks it: `scoring.experts=('encoder', 'direct')`",
             )
         return self.pipeline_
 
@@ -560,7 +569,7 @@ def load(
         raise UsageError(f"a language model was given for {folder.name}, which asks none", hint="leave it out")
     if encoder is not None and content["encoder"] is None:
         raise UsageError(
-            f"an encoder was given for {folder.name}, which takes its corpus' own", hint="give index=… instead"
+            f"an encoder was given for {folder.name}, which takes its corpus' own", hint="give `index=…` instead"
         )
     return _load(folder, content, index, lm, encoder, offline=offline)
 
@@ -595,11 +604,11 @@ def _load(
     if expert is not None and saved_encoder is not None and saved_encoder["identity"] != expert.identity:
         raise EncoderMismatchError(
             f"the encoder that {folder.name} asks is not the one it was saved with, {saved_encoder['name']}",
-            hint="name the corpus or the encoder it was made with: zicl.load(…, index=…, encoder=…), or --corpus",
+            hint="name the corpus or the encoder it was made with: `index=…` or `encoder=…`",
         )
     if lm is None and classifier.lm_ is not None and classifier.lm_.identity != saved_lm["identity"]:
         raise ModelError(
             f"the language model {saved_lm['name']} is not the one {folder.name} was saved with",
-            hint="its weights or tokenizer changed: get the old ones, or pass lm=… to use these knowingly",
+            hint="its weights or tokenizer changed: get the old ones, or name it to use these knowingly: `lm=…`",
         )
     return classifier

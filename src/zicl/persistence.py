@@ -321,7 +321,7 @@ def find_encoder(folder: Path, saved: dict[str, Any]) -> str:
     if not path.exists():
         raise UsageError(
             f"the encoder of {folder.name} is not where it was ({saved['name']} seen from it)",
-            hint="put it there again, or say where it is now: zicl.load(…, encoder=…)",
+            hint="put it there again, or say where it is now: `encoder=…`",
         )
     return str(path)
 
@@ -497,7 +497,7 @@ def find_corpus(
         if not place.exists():
             raise CorpusMissingError(
                 f"the corpus of {folder.name} is not where it was ({corpus['path']} seen from it)",
-                hint="say where it is now: zicl.load(…, index=…), or --corpus on the command line",
+                hint="say where it is now: `index=…`",
             )
         # What a stranger's classifier leads to is not opened unless it is what the classifier was made on.
         _check_corpus(folder, corpus, place, stored_hash(read_manifest(place)))
@@ -514,7 +514,7 @@ def find_corpus(
         raise CorpusError(
             f"{index.corpus.path} is not searched as when {folder.name} was saved: its index "
             f"({corpus['kind']} then, {index.manifest['kind']} now) was built or tuned again",
-            hint="to use it as it is now, name the corpus: zicl.load(…, index=…), or --corpus on the command line",
+            hint="to use it as it is now, name the corpus: `index=…`",
         )
     return index
 

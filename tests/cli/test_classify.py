@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import LABELS, write_texts
 from tests.conftest import DOCUMENTS
 from zicl.cli import classify as classify_module
+from zicl.exceptions import StorageError
 
 
 def test_classify_texts(run, options):
@@ -21,11 +22,18 @@ def test_classify_texts(run, options):
     assert "label frequencies: terrible" in err
 
 
-def test_a_file_is_not_taken_for_a_text(run, options, tmp_path):
-    path = table(tmp_path, "csv")
-    code, out, err = run("classify", path, *options)
+def test_the_name_of_a_file_is_not_taken_for_a_text(run, options, tmp_path, monkeypatch):
+    path = table(tmp_path, "csv", 3)
+    code, out, err = run("classify", path, *COLUMNS, "--json", *options)
+    assert code == 0, err
+    assert [json.loads(line)["key"] for line in out.splitlines()] == ["r0", "r1", "r2"]
+    code, out, err = run("classify", path, "A bold film.", *options)
     assert (code, out) == (2, "")
     assert f"--file {path}" in err
+    code, _, err = run("classify", tmp_path / "missing.csv", *options)
+    assert code == 2
+    assert "there is no file" in err
+    assert "zicl classify -" in err
     # What cannot be the name of a file is a text.
     assert run("classify", "so long " * 2000, *options)[0] == 0
 
@@ -75,9 +83,10 @@ def test_files_keep_their_columns(run, options, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_a_killed_run_ends_with_the_same_bytes(run, options, tmp_path, monkeypatch, kind):
+def test_a_killed_run_ends_with_the_same_bytes_and_summary(run, options, tmp_path, monkeypatch, kind):
     source, whole, target = table(tmp_path, "csv"), tmp_path / f"whole.{kind}", tmp_path / f"killed.{kind}"
-    assert run("classify", "-f", source, *COLUMNS, "-o", whole, *options)[0] == 0
+    code, _, said = run("classify", "-f", source, *COLUMNS, "-o", whole, *options)
+    assert code == 0, said
     real, calls = classify_module.output_row, []
 
     def killed(row, *others):
@@ -89,16 +98,117 @@ def test_a_killed_run_ends_with_the_same_bytes(run, options, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(classify_module, "output_row", killed)
         code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
-        assert code == 1
+        assert code == 130
         assert "run the same command again" in err
+        assert "Traceback" not in err
     # What a kill in the middle of a write leaves behind is cut off.
     with target.open("ab") as stream:
         stream.write(b'half a "row')
     code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
     assert code == 0, err
     assert "16 rows are in" in err
-    assert "16 rows were labelled before: what follows is about the 24 new ones" in err
+    assert "16 rows were labelled before and 24 now: what follows is about all 40" in err
     assert target.read_bytes() == whole.read_bytes()
+    assert summary(err) == summary(said)
+    code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
+    assert "nothing was left to do: 40 rows were labelled before" in err
+    assert summary(err) == summary(said)
+
+
+def summary(said):
+    """The closing summary."""
+    return said[said.index("label frequencies") :]
+
+
+def test_a_summary_of_rows_whose_labels_were_not_written_says_so(run, options, tmp_path):
+    given = ["-o", tmp_path / "out.csv", "--columns", "p", *COLUMNS, *options]
+    assert run("classify", "-f", table(tmp_path, "csv", 5), *given)[0] == 0
+    code, _, err = run("classify", "-f", table(tmp_path, "csv", 7), *given)
+    assert code == 0, err
+    assert "5 rows were labelled before, without the columns of labels and margins" in err
+    assert "about the 2 new ones" in err
+
+
+def test_a_failed_run_leaves_nothing_behind_and_a_begun_one_says_what_is_there(run, options, tmp_path, monkeypatch):
+    source, target = table(tmp_path, "csv"), tmp_path / "outputs" / "out.csv"
+    real, calls = classify_module.output_row, []
+
+    def failing(row, *others):
+        calls.append(row.id)
+        if len(calls) in (1, 18):
+            raise StorageError("the disk is full")
+        return real(row, *others)
+
+    monkeypatch.setattr(classify_module, "output_row", failing)
+    code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
+    assert (code, target.parent.exists()) == (1, False)
+    assert "the disk is full" in err
+    code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
+    assert code == 1
+    assert f"16 of 40 rows are in {target}: the same command labels the rest" in err
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_rows_without_a_text_are_kept_without_a_label(run, options, tmp_path, kind):
+    source, target = tmp_path / "in.jsonl", tmp_path / f"out.{kind}"
+    source.write_text(
+        "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(["A", None, " ", "B"]))
+    )
+    code, _, err = run("classify", "-f", source, "-o", target, *options)
+    assert code == 2
+    assert "row 2, column 'text', is empty, as in 2 rows in total (2, 3)" in err
+    assert "--skip-empty" in err
+    assert not target.exists()
+    for _ in range(2):
+        code, _, err = run("classify", "-f", source, "-o", target, "--skip-empty", *options)
+        assert code == 0, err
+        assert "2 of 4 rows have no text" in err
+        assert "2 rows without a text got no label" in err
+    with target.open(newline="") as stream:
+        rows = list(csv.DictReader(stream) if kind == "csv" else map(json.loads, stream))
+    assert [str(row["id"]) for row in rows] == ["0", "1", "2", "3"]
+    assert [bool(row["predicted"]) for row in rows] == [True, False, False, True]
+    assert not any(rows[1][name] for name in ("predicted", "probability", "margin"))
+    code, _, err = run("check", "sample", target, "-o", tmp_path / "sheet.csv", "--rows", 2)
+    assert code == 0, err
+    assert "2 of 2 rows" in err
+
+
+def test_an_output_has_the_columns_a_person_asks_for_and_json_all(run, options, tmp_path):
+    source, target = write_texts(tmp_path / "in.csv", 3), tmp_path / "out.csv"
+    code, out, err = run("classify", "-f", source, "-o", target, "--json", *options)
+    assert code == 0, err
+    assert target.read_text().splitlines()[0] == "id,text,predicted,probability,margin"
+    assert {"p:great", "log_likelihood:great", "demonstrations", "review"} <= set(json.loads(out.splitlines()[0]))
+    given = ["classify", "-f", source, "--overwrite", "-o", target, *options]
+    assert run(*given, "--columns", "predicted,p")[0] == 0
+    assert target.read_text().splitlines()[0] == "id,text,predicted,p:terrible,p:great"
+    code, _, err = run("check", "sample", target, "-o", tmp_path / "sheet.csv", "--rows", 3)
+    assert code == 2
+    assert "no column 'margin'" in err
+    assert "--columns all" in err
+    code, _, err = run(*given, "--columns", "predicted,value")
+    assert code == 2
+    assert "--columns value: there are no such columns with these options" in err
+    for wrong, message in (("predicted,q", "'q' is no kind of column"), ("all,p", "'all' is no kind")):
+        code, _, err = run(*given, "--columns", wrong)
+        assert code == 2
+        assert message in err
+    code, _, err = run("classify", "A bold film.", "--columns", "all", *options)
+    assert code == 2
+    assert "write a file with -o" in err
+
+
+def test_an_output_is_checked_without_the_probabilities_of_all_labels(run, options, tmp_path):
+    target, note = tmp_path / "out.csv", tmp_path / ".out.csv.zicl.json"
+    assert run("classify", "-f", write_texts(tmp_path / "in.csv", 8), "-o", target, *options)[0] == 0
+    code, _, err = run("check", "sample", target, "-o", tmp_path / "sheet.csv", "--rows", 4)
+    assert code == 0, err
+    assert "for terrible, great" in err
+    note.unlink()
+    code, _, err = run("check", "sample", target, "-o", tmp_path / "sheet.csv", "--rows", 4)
+    assert code == 2
+    assert ".out.csv.zicl.json is not beside it" in err
 
 
 def test_only_new_rows_are_labelled(run, options, tmp_path):
@@ -238,7 +348,7 @@ def test_pairs_and_options_of_each_row(run, options, tmp_path):
     )
     given = [value for value in options if value not in ("--labels", LABELS)]
     chosen = ["--labels", 3, "--template", "choice", "--options-column", "choices", "-o", tmp_path / "out.jsonl"]
-    code, _, err = run("classify", "-f", tmp_path / "choices.csv", *given, *chosen)
+    code, _, err = run("classify", "-f", tmp_path / "choices.csv", "--columns", "all", *given, *chosen)
     assert code == 0, err
     first, second = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines())
     assert first["p:1"] + first["p:2"] + first["p:3"] == pytest.approx(1, abs=1e-5)
@@ -290,6 +400,7 @@ def test_labels_in_brackets_are_shown_as_they_are(run, corpus, lm_folder):
 
 def test_columns_of_terms_are_there_where_terms_are(run, options, tmp_path):
     table = write_texts(tmp_path / "in.csv", 3)
+    options = [*options, "--columns", "all"]
     code, _, err = run("classify", "-f", table, "-o", tmp_path / "a.csv", "--calibrate", "pmi", *options)
     assert code == 0, err
     names = (tmp_path / "a.csv").read_text().splitlines()[0].split(",")

@@ -1,6 +1,8 @@
 """The command line on tiny models: what it prints where, what it writes, how it ends."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -165,6 +167,25 @@ def test_a_template_of_ones_own(run, options):
     assert "A: great[\nQ: In.]" in out
 
 
+def test_the_name_of_a_file_is_no_text_to_explain(run, options, jsonl):
+    for command in ("explain", "prompt"):
+        code, out, err = run(command, jsonl, *options)
+        assert (code, out) == (2, "")
+        assert "is a file, and a text was expected" in err
+
+
+def test_a_closed_pipe_ends_a_command_without_a_traceback(tmp_path):
+    for arguments in (["models", "list"], ["tasks"], ["classify", "--help"]):
+        command = subprocess.Popen(
+            [sys.executable, "-m", "zicl", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+        )
+        command.stdout.close()
+        said = command.stderr.read()
+        command.stderr.close()
+        assert command.wait() != 0
+        assert said == b""
+
+
 def test_labels_suggest_writes_the_papers_synonyms(run, tmp_path):
     target = tmp_path / "labels.toml"
     code, _, err = run("labels", "suggest", LABELS, "-o", target)
@@ -213,8 +234,9 @@ def test_models_info(run, lm_folder):
         (["classify", "x", "--labels", "a,b", "--template", "{input}"], 2, "separated by |"),
         (["classify", "x", "--labels", "a,b", "--set", "k=3"], 2, "GROUP.NAME=VALUE"),
         (["classify", "x", "--labels", "a,b", "--set", "scoring.kk=3"], 2, "kk: "),
-        (["classify", " "], 2, "text 1 is empty"),
-        (["classify", "-f", "none.csv"], 2, "there is no file"),
+        (["classify", " ", "--labels", "a,b"], 2, "text 1 is empty"),
+        (["classify", "-f", "none.csv", "--labels", "a,b"], 2, "there is no file"),
+        (["explain", "x"], 2, "no labels were given"),
         (["classify", "x", "--with", "c", "--labels", "a,b"], 2, "brings its own settings"),
         (["corpus", "build"], 2, "no input"),
         (["corpus", "build", "--domain", "x"], 2, "NAME=PATH"),

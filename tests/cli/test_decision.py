@@ -34,7 +34,7 @@ def test_none_has_columns_a_curve_and_survives_saving(run, command, tmp_path):
     out, saved = tmp_path / "out.csv", tmp_path / "c.zicl-clf"
     gold = tmp_path / "gold.csv"
     gold.write_text("text,gold\n" + "\n".join([f'"{SOUP[0]}",soup', f'"{ODD[0]}",other']) + "\n")
-    code, _, err = run(*base, "--none", "other", "--gold", gold, "-o", out, "--save", saved)
+    code, _, err = run(*base, "--none", "other", "--gold", gold, "-o", out, "--columns", "all", "--save", saved)
     assert code == 0
     assert "other, by --threshold: " in err
     assert "gold rows that are right" in err
@@ -104,7 +104,17 @@ def test_two_sets_of_labels_share_one_encoding(run, command, tmp_path):
     first = rows(out)[0]
     assert first["predicted"] in ("soup", "train", "film")
     assert first["mood:predicted"] in ("hot", "late")
-    assert float(first["mood:p:hot"]) + float(first["mood:p:late"]) == pytest.approx(1, abs=1e-5)
+    assert list(first)[-6:] == [
+        "predicted",
+        "probability",
+        "margin",
+        "mood:predicted",
+        "mood:probability",
+        "mood:margin",
+    ]
+    code, text, _ = run(*base, "--also", "mood=hot,late", "--json")
+    record = json.loads(text.splitlines()[0])
+    assert record["mood:p:hot"] + record["mood:p:late"] == pytest.approx(1, abs=1e-5)
     before = out.read_bytes()
     code, _, err = run(*base, "--also", "mood=hot,late", "-o", out)
     assert "90 rows are in" in err

@@ -38,6 +38,7 @@ def rows(path):
 
 
 def test_a_file_and_labels_are_enough(run, command, tmp_path):
+    command += ["--columns", "all"]
     code, out, err = run(*command, "-o", tmp_path / "out.csv", "--save", tmp_path / "c.zicl-clf")
     assert (code, out) == (0, "")
     assert "learned from 30 different texts" in err

@@ -82,6 +82,31 @@ def test_the_checks_of_names_import_neither_torch_nor_transformers(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "out.xlsx", "--labels", "a,b"], "results are written row by row, as .csv or .jsonl"),
+        (["--labels", "great"], "at least two are needed"),
+        ([], "no labels were given"),
+        (["--labels", "a,b", "--columns", "predicted,all", "-o", "out.csv"], "'all' is no kind of column"),
+        (["--labels", "a,b", "--top", "3"], "there are 2 labels"),
+    ],
+)
+def test_a_wrong_call_is_found_before_anything_heavy_is_imported(tmp_path, arguments, message):
+    script = (
+        "import sys; from zicl.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as ending: print(ending.code)\n"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'faiss', 'sklearn', 'onnxruntime', 'pyarrow'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    call = [sys.executable, "-c", script, "classify", "A lamp.", *arguments]
+    found = subprocess.run(call, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert message in found.stderr
+    assert found.stdout.split("\n")[:-1] == ["2", "[]"]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
     ("arguments", "successor"),
     [
         (["classify", "a text", "--retrieval", "diverse"], "--set retrieval.method=diverse"),

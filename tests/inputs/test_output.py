@@ -62,9 +62,35 @@ def test_the_note_records_the_classified_columns(path, tmp_path):
     assert OutputMetadata.read(tmp_path / "moved.csv") == OutputMetadata()
 
 
+def test_nothing_is_written_before_the_first_chunk(tmp_path, path):
+    opened(tmp_path / "new" / "out.csv")
+    assert not (tmp_path / "new").exists()
+    before = path.read_bytes()
+    opened(path, overwrite=True)
+    assert path.read_bytes() == before
+    opened(path, overwrite=True).write([record(row("r9"))])
+    assert [one["id"] for one in opened(path).records()] == ["r9"]
+
+
+def test_a_missing_text_is_the_same_in_every_format(tmp_path):
+    target = tmp_path / "out.csv"
+    missing = InputRow("r1", "", {"id": "r1", "text": None, "allowed": "a|b"}, empty=True)
+    opened(target).write([record(missing)])
+    assert opened(target).pending([missing]) == []
+
+
+def test_a_place_that_cannot_be_written_to_is_found_first(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is a file"):
+        check_output_path(tmp_path / "file" / "out.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(UsageError, match="is a folder"):
+        check_output_path(tmp_path / "folder.csv")
+
+
 def test_a_note_of_another_kind_of_output(tmp_path):
     path = tmp_path / "answers.jsonl"
-    OutputFile(path, {"seed": 1}, ["id"])
+    OutputFile(path, {"seed": 1}, ["id"]).write([{"id": "a"}])
     with pytest.raises(UsageError, match="was not written by zicl classify"):
         OutputMetadata.read(path)
 

@@ -3,20 +3,48 @@
 import pytest
 
 from zicl.exceptions import ConfigError, TextError
+from zicl.inputs.files import TextFile
 from zicl.inputs.tables import read_records, read_rows
 
 
 def test_all_rows_without_text_are_reported_at_once(tmp_path):
     path = tmp_path / "tickets.csv"
     path.write_text("id,text\n1,One lamp.\n2,\n3, \n4,Two lamps.\n")
-    with pytest.raises(TextError, match=r"row 2 below the header: .* as in 2 rows in total \(2, 3\)"):
+    with pytest.raises(TextError, match=r"row 2 below the header, .* as in 2 rows in total \(2, 3\)"):
         read_rows(str(path))
     path.write_text("id,text\n" + "".join(f"{number},\n" for number in range(9)))
     with pytest.raises(TextError, match=r"in 9 rows in total \(1, 2, 3, 4, 5, …\)"):
         read_rows(str(path))
     path.write_text("id,text\n1,One lamp.\n2,\n")
-    with pytest.raises(TextError, match="row 2 below the header, column 'text', is empty"):
+    with pytest.raises(TextError, match="row 2 below the header, column 'text', is empty") as error:
         read_rows(str(path))
+    assert "--skip-empty" in error.value.hint
+
+
+def test_rows_without_text_can_be_kept_as_empty(tmp_path):
+    path = tmp_path / "tickets.csv"
+    path.write_text("text,then,choices\nOne lamp.,It broke.,a|b\n ,It broke.,a|b\nTwo lamps.,,\n")
+    rows = read_rows(str(path), pair_column="then", options_column="choices", skip_empty=True)
+    assert [row.empty for row in rows] == [False, True, True]
+    assert rows[2].columns["text"] == "Two lamps."
+    path.write_text("text,then\nTwo lamps.,\n")
+    with pytest.raises(TextError, match="column 'then', is empty"):
+        read_rows(str(path), pair_column="then")
+    path = tmp_path / "tickets.jsonl"
+    path.write_text('{"text": null}\n{"text": "One lamp."}\n')
+    assert [row.empty for row in read_rows(str(path), skip_empty=True)] == [True, False]
+    path.write_text('{"text": null}\n')
+    with pytest.raises(TextError, match="holds no rows with a text"):
+        read_rows(str(path), skip_empty=True)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
+    for encoding in ("utf-8-sig", "utf-8"):
+        path = tmp_path / f"{encoding}.csv"
+        path.write_bytes(b"\xef\xbb\xbfid,text\n1,One lamp.\n")
+        lines = list(TextFile(str(path), encoding).lines())
+        assert lines[0] == "id,text\n"
+        assert read_records(str(path)) == [{"id": "1", "text": "One lamp."}]
 
 
 @pytest.mark.parametrize(

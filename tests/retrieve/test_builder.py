@@ -35,6 +35,24 @@ def test_a_killed_embedding_resumes_with_the_next_shard(tmp_path, jsonl, monkeyp
         assert (corpus.path / "index" / name).read_bytes() == (complete.corpus.path / "index" / name).read_bytes()
 
 
+def test_progress_of_a_resumed_embedding_begins_with_what_is_there(tmp_path, jsonl, monkeypatch):
+    monkeypatch.setattr(builder, "_SHARD", 7)
+    corpus = build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
+
+    def killed(stage, done, total=None, note=""):
+        if stage == "embedding" and done >= 14:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_index(corpus, BagEncoder(), report=killed)
+    seen = []
+    build_index(corpus, BagEncoder(), report=lambda stage, done, total=None, note="": seen.append((stage, done)))
+    counted = [done for stage, done in seen if stage == "embedding"]
+    assert counted[0] >= 9
+    assert counted == sorted(set(counted))
+    assert counted[-1] == 30
+
+
 def test_half_precision_vectors_of_a_killed_change_are_not_reused_as_embedded_ones(tmp_path):
     index = make_index(tmp_path / "c.zicl", domains=write(tmp_path, DOMAINS), kind="ivf-sq8")
 

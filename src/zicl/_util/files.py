@@ -175,7 +175,8 @@ def _read_small(path: Path) -> str:
         content = stream.read(_LONGEST_DOCUMENT + 1)
     if len(content) > _LONGEST_DOCUMENT:
         raise ValueError(f"it is longer than {_LONGEST_DOCUMENT >> 20} MB")
-    return content.decode("utf-8")
+    # Some editors write a byte-order mark.
+    return content.decode("utf-8-sig")
 
 
 def check_inside(path: Path, folder: Path, error: type[ZICLError] = StorageError) -> None:

@@ -13,24 +13,37 @@ import sys
 
 from zicl.exceptions import ZICLError
 
-# The exit code of typer after Ctrl-C.
+# The exit code of typer, and of a shell, after Ctrl-C.
 _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run ``zicl``: exit code 0 when done, 1 when something failed, 2 when the call was wrong."""
+    """Run ``zicl``: exit code 0 when done, 1 when something failed, 2 when the call was wrong, 130 after Ctrl-C."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        # Before typer is loaded, or after it has ended.
+        _say_stopped()
+        sys.exit(_INTERRUPTED)
+
+
+def _run() -> None:
     from zicl.cli.app import app
     from zicl.cli.console import printable
     from zicl.cli.help import check_renamed
+    from zicl.cli.spelling import as_options
 
     try:
         check_renamed(sys.argv[1:])
         app(prog_name="zicl")
     except ZICLError as error:
-        sys.stderr.write(f"zicl: {printable(str(error))}\n")
+        sys.stderr.write(f"zicl: {printable(as_options(str(error)))}\n")
         sys.exit(error.exit_code)
     except SystemExit as ending:
-        if ending.code != _INTERRUPTED:
-            raise
-        sys.stderr.write("\nzicl: stopped; run the same command again to resume builds and -o files\n")
-        sys.exit(1)
+        if ending.code == _INTERRUPTED:
+            _say_stopped()
+        raise
+
+
+def _say_stopped() -> None:
+    sys.stderr.write("\nzicl: stopped; run the same command again to resume builds and -o files\n")

@@ -90,7 +90,8 @@ def score_sheet(
             f"about {result.unspoken:,.0f} rows are of a kind of which none was labelled: nothing is said about them"
         )
     if json_output:
-        typer.echo(json.dumps(asdict(result), indent=2, ensure_ascii=False))
+        # "low" and "high" are the ends of intervals of this level.
+        typer.echo(json.dumps({"interval": 0.95, **asdict(result)}, indent=2, ensure_ascii=False))
         return
     _show(result)
 
@@ -157,4 +158,6 @@ def _threshold_line(result: CheckReport) -> str:
 
 
 def _shown(estimate: WeightedEstimate | None) -> str:
-    return "–" if estimate is None else f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+    if estimate is None:
+        return "–"
+    return f"{estimate.value:.1%} (95 %: {estimate.low:.1%} to {estimate.high:.1%})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -13,21 +12,24 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 import typer
 
 from zicl._util.process import use_threads
-from zicl.cli.classified import (
-    LabelSet,
+from zicl.cli.cluster_options import OnOption, check_cost, classification_workers, connected, parse_cluster
+from zicl.cli.console import print_status, progress_bars, rate
+from zicl.cli.help import CLASSIFIER, INPUT
+from zicl.cli.input_rows import input_file, read_input
+from zicl.cli.options import ClassifierOptions, JsonOption, with_options
+from zicl.cli.output_columns import ColumnsOption, LabelSet, output_row, parse_columns
+from zicl.cli.parsing import parse_duration
+from zicl.cli.preflight import preflight
+from zicl.cli.record_writer import RecordWriter
+from zicl.cli.summary import (
+    Earlier,
     SummaryLine,
-    output_row,
     print_fitted,
     print_none_curve,
     print_summary,
     print_table,
+    read_earlier,
 )
-from zicl.cli.cluster_options import OnOption, check_cost, classification_workers, connected, parse_cluster
-from zicl.cli.console import print_status, progress_bars, rate
-from zicl.cli.help import CLASSIFIER, INPUT
-from zicl.cli.options import ClassifierOptions, JsonOption, with_options
-from zicl.cli.parsing import parse_duration
-from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError
 from zicl.inputs.pair import Pair, Text
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from zicl.apps.cluster.pool import WorkerPool
     from zicl.apps.distill.classifier import DistilledClassifier, DistilledPrediction
     from zicl.classifier import ZICLClassifier
-    from zicl.inputs.output import OutputFile
     from zicl.inputs.tables import InputRow
     from zicl.score.results import Prediction
 
@@ -156,7 +157,8 @@ class ClassifyOptions(ClassifierOptions):
 def classify(
     options: ClassifyOptions,
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Texts; or - to read them from standard input, one per line.")
+        list[str] | None,
+        typer.Argument(help="Texts; or one file, as with --file; or - for standard input, a text per line."),
     ] = None,
     file: Annotated[
         str | None,
@@ -183,6 +185,13 @@ def classify(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start the output file anew.", rich_help_panel=INPUT)
     ] = False,
+    columns: ColumnsOption = None,
+    skip_empty: Annotated[
+        bool,
+        typer.Option(
+            "--skip-empty", help="Keep rows without a text in the output, without a label.", rich_help_panel=INPUT
+        ),
+    ] = False,
     review_below: Annotated[
         float | None,
         typer.Option(
@@ -196,7 +205,7 @@ def classify(
         int | None,
         typer.Option(
             "--top",
-            help="Write the N likeliest labels with their probabilities, instead of columns for every label.",
+            help="Also write the N likeliest labels with their probabilities; the table shows these.",
             min=1,
             rich_help_panel=INPUT,
         ),
@@ -208,70 +217,74 @@ def classify(
     on: OnOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Label texts: the most likely label, all probabilities, and what was least certain."""
+    """Label texts: the most likely label, its probability and margin, and what was least certain."""
+    kinds, file = parse_columns(columns), input_file(texts, file)
     preflight(file=file, output=output, save=save)
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None:
         _check_spread(options)
     _check_one_set(options, {"--save": save, "--on": on, "--options-column": options_column})
-    if options.also and output is None and not json_output:
-        raise UsageError("--also adds columns, and the table has none for them", hint="write a file with -o, or --json")
-    _check_top(options, top)
-    columns = {"id_column": id_column, "pair_column": pair_column, "options_column": options_column}
-    rows = _read_rows(texts, file, text_column, columns)
+    _check_columns(options, top, kinds, output, json_output=json_output)
+    rows = read_input(
+        texts,
+        file,
+        text_column,
+        id_column=id_column,
+        pair_column=pair_column,
+        options_column=options_column,
+        skip_empty=skip_empty,
+    )
     print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
+    filled = [row for row in rows if not row.empty]
     with nullcontext() if cluster_choice is None else connected(cluster_choice) as cluster:
         # What is fitted here is fitted as a worker would fit it.
         use_threads(None if cluster is None else cluster.threads)
         with progress_bars() as report:
             report("loading the models", 0, None)
             fit_columns = {"text_column": text_column, "pair_column": pair_column}
-            fit_texts = (lambda: [row.text for row in rows]) if file else None
+            fit_texts = (lambda: [row.text for row in filled]) if file else None
             label_sets = [
                 LabelSet(each.any_classifier(fit_texts, report, fit_columns), prefix, top)
                 for prefix, each in options.label_sets().items()
             ]
         classifier = label_sets[0].classifier
-        added = [column for each in label_sets for column in each.columns]
-        if _has_ensemble(classifier) and options.corpus is not None and classifier.index_ is None:
-            print_status(
-                f"{classifier.method_} takes the encoder of {options.corpus} and shows no demonstrations: "
-                "--method z-icl does"
-            )
-        _check_rows(classifier, rows, added, {"--options-column": options_column, "--on": on})
+        _note_unused_corpus(options, classifier)
+        writer = RecordWriter.of(label_sets, kinds, review=review_below is not None, json_output=json_output)
+        _check_rows(classifier, filled, writer.columns, {"--options-column": options_column, "--on": on})
         _check_row_options(classifier, rows, file)
         if _has_ensemble(classifier):
-            source = f"as saved in {options.saved}" if options.saved else f"from {options.fit or file or options.gold}"
+            learned_from = options.fit or ("standard input" if file == "-" else file) or options.gold
+            source = f"as saved in {options.saved}" if options.saved else f"from {learned_from}"
             for each in label_sets:
                 print_fitted(each, source)
-            rows = [rows[n] for n in classifier.order([row.text for row in rows])]
+            rows = _in_order(classifier, rows)
         if save is not None:
             classifier.save(save)
             print_status(f"saved as {save}")
-        target = None
+        earlier = Earlier()
         if output is not None:
-            target = _open_output(
-                output,
-                {
-                    **classifier.fingerprint(),
-                    "also": [each.classifier.fingerprint() for each in label_sets[1:]],
-                    "top": top,
-                    "review_below": review_below,
-                    "columns": [text_column, pair_column, options_column],
-                },
-                [*dict.fromkeys(name for row in rows for name in row.columns), *added],
-                id_column or "id",
-                [text_column if file else "text", *filter(None, [pair_column, options_column])],
-                overwrite=overwrite,
-            )
+            settings = {
+                **classifier.fingerprint(),
+                "names": label_sets[0].names,
+                "also": [each.classifier.fingerprint() for each in label_sets[1:]],
+                "top": top,
+                "review_below": review_below,
+                "columns": [text_column, pair_column, options_column],
+                "--columns": writer.added,
+            }
+            text_columns = [text_column if file else "text", *filter(None, [pair_column, options_column])]
+            input_columns = dict.fromkeys(name for row in rows for name in row.columns)
+            writer.open(output, settings, input_columns, id_column or "id", text_columns, overwrite=overwrite)
+            earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
         searchers = 0 if cluster_choice is None else cluster_choice.searchers
-        with _workers(options, classifier, cluster, searchers) as pool:
-            lines = list(_classify_rows(label_sets, rows, target, review_below, pool, json_output=json_output))
-    if target is None and not json_output:
+        with _workers(options, classifier, cluster, searchers) as pool, writer.naming_partial(len(rows)):
+            chunks = _chunks(classifier, rows, writer)
+            lines = list(_classify_chunks(label_sets, chunks, writer, review_below, pool))
+    if output is None and not json_output:
         print_table(lines, review_below, top)
-    print_summary(lines, review_below, len(rows) - len(lines))
+    print_summary(lines, label_sets[0], review_below, earlier)
     if _has_ensemble(classifier) and classifier.none is not None:
-        print_none_curve(lines, classifier.none, options.read_gold(fit_columns))
+        print_none_curve([*earlier.lines, *lines], classifier.none, options.read_gold(fit_columns))
 
 
 def _check_spread(options: ClassifyOptions) -> None:
@@ -284,9 +297,21 @@ def _check_spread(options: ClassifyOptions) -> None:
         )
 
 
-def _check_top(options: ClassifyOptions, top: int | None) -> None:
-    """Refuse more labels than there are, where that is known before a classifier is loaded."""
-    if top is not None and options.labels is not None:
+def _check_columns(
+    options: ClassifyOptions, top: int | None, kinds: Sequence[str] | None, output: Path | None, *, json_output: bool
+) -> None:
+    """Refuse columns that nothing would be written to, and more labels than there are, before anything is loaded."""
+    tabular = output is None and not json_output
+    if tabular and (options.also or kinds):
+        raise UsageError(
+            f"{'--columns' if kinds else '--also'} is about columns, and the table has none for them",
+            hint="write a file with -o, or --json",
+        )
+    if top is None:
+        return
+    if kinds:
+        raise UsageError("--top adds columns, and --columns names others", hint="give one of them")
+    if options.labels is not None:
         count = len(options.parsed_labels(options.labels)) + (options.resolved().decision.none is not None)
         if top > count:
             raise UsageError(f"--top {top}: there are {count} labels", hint=f"at most --top {count}")
@@ -299,43 +324,21 @@ def _check_one_set(options: ClassifyOptions, given: Mapping[str, Any]) -> None:
         raise UsageError(f"{unused[0]} is for one set of labels", hint="leave it out, or leave out --also")
 
 
-def _read_rows(
-    texts: list[str] | None, file: str | None, text_column: str, columns: Mapping[str, Any]
-) -> list[InputRow]:
-    from zicl.inputs.tables import InputRow, read_rows
-    from zicl.inputs.texts import check_text
-
-    if file is not None and texts:
-        raise UsageError("texts and --file were both given", hint="give one of them")
-    if file is not None:
-        return read_rows(file, text_column=text_column, **columns)
-    if texts and texts != ["-"]:
-        if files := [text for text in texts if _is_file(text)]:
-            raise UsageError(
-                f"{files[0]} is a file, and its name would be labelled, not what is in it", hint=f"--file {files[0]}"
-            )
-        if named := [name for name, column in columns.items() if column is not None]:
-            raise UsageError(
-                f"--{named[0].replace('_', '-')} names a column, and the texts come from no file",
-                hint="leave it out, or put the texts into a file: --file texts.csv",
-            )
-        return [
-            InputRow(str(n), check_text(text, f"text {n}"), {"id": str(n), "text": text})
-            for n, text in enumerate(texts, start=1)
-        ]
-    if not texts and sys.stdin.isatty():
-        raise UsageError(
-            "no text was given", hint="zicl classify 'some text' …, --file texts.csv, or - for standard input"
+def _note_unused_corpus(options: ClassifyOptions, classifier: ZICLClassifier | DistilledClassifier) -> None:
+    if _has_ensemble(classifier) and options.corpus is not None and classifier.index_ is None:
+        print_status(
+            f"{classifier.method_} takes the encoder of {options.corpus} and shows no demonstrations: "
+            "--method z-icl does"
         )
-    return read_rows("-", text_column=text_column, **columns)
 
 
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):
-        # Too long for a path, or with a NUL: a text.
-        return False
+def _in_order(classifier: ZICLClassifier, rows: list[InputRow]) -> list[InputRow]:
+    """Return rows that share demonstrations together, where some do; those without a text come last then."""
+    filled = [row for row in rows if not row.empty]
+    order = classifier.order([row.text for row in filled])
+    if order == list(range(len(filled))):
+        return rows
+    return [filled[n] for n in order] + [row for row in rows if row.empty]
 
 
 def _has_ensemble(classifier: ZICLClassifier | DistilledClassifier) -> TypeGuard[ZICLClassifier]:
@@ -383,25 +386,6 @@ def _check_row_options(
             classifier.labels_.among(row.options, row_name(display_name(file or "-"), number))
 
 
-def _open_output(
-    path: Path,
-    settings: dict[str, Any],
-    columns: Sequence[str],
-    id_column: str,
-    text_columns: Sequence[str],
-    *,
-    overwrite: bool,
-) -> OutputFile:
-    from zicl.inputs.output import OutputFile
-
-    target = OutputFile(path, settings, columns, id_column=id_column, text_columns=text_columns, overwrite=overwrite)
-    if target.truncated:
-        print_status(f"{target.truncated:,} bytes after the last complete chunk were removed: an interrupted write")
-    if target.done:
-        print_status(f"{len(target.done):,} rows are in {target.path} already and stay as they are")
-    return target
-
-
 def _workers(
     options: ClassifierOptions,
     classifier: ZICLClassifier | DistilledClassifier,
@@ -416,46 +400,56 @@ def _workers(
 # -- classifying, chunk by chunk -------------------------------------------------------------------------
 
 
-def _classify_rows(
-    label_sets: Sequence[LabelSet],
-    rows: Sequence[InputRow],
-    target: OutputFile | None,
-    review_below: float | None,
-    pool: WorkerPool | None,
-    *,
-    json_output: bool,
-) -> Iterator[SummaryLine]:
-    from zicl.inputs.output import to_json
-
-    classifier = label_sets[0].classifier
+def _chunks(
+    classifier: ZICLClassifier | DistilledClassifier, rows: Sequence[InputRow], writer: RecordWriter
+) -> list[Sequence[InputRow]]:
+    """Return the rows that are left to do, in chunks."""
     asks_lm = _has_ensemble(classifier) and classifier.lm_ is not None
     size = _CHUNK if asks_lm else _CHUNK_ENCODED
-    starts = range(0, len(rows), size)
-    pieces = [rows[n : n + size] if target is None else target.pending(rows[n : n + size]) for n in starts]
-    chunks = [piece for piece in pieces if piece]
-    started, finished, total = time.monotonic(), 0, sum(map(len, chunks))
-    with progress_bars() as report:
-        if pool is None:
-            predicted = _predict_here(classifier, chunks, report, total)
-        else:
-            from zicl.apps.cluster.classify import classify_on
+    pieces = (writer.pending(rows[n : n + size]) for n in range(0, len(rows), size))
+    return [piece for piece in pieces if piece]
 
-            predicted = classify_on(pool, map(_texts_and_options, chunks))
+
+def _classify_chunks(
+    label_sets: Sequence[LabelSet],
+    chunks: Sequence[Sequence[InputRow]],
+    writer: RecordWriter,
+    review_below: float | None,
+    pool: WorkerPool | None,
+) -> Iterator[SummaryLine]:
+    # Rows without a text are written with their chunk, and not classified.
+    filled = [[row for row in chunk if not row.empty] for chunk in chunks]
+    started, finished, total = time.monotonic(), 0, sum(map(len, filled))
+    with progress_bars() as report:
         report("classifying", 0, total)
-        for chunk, predictions in zip(chunks, predicted, strict=True):
-            finished += len(chunk)
-            others = [each.classifier.classify([row.text for row in chunk]) for each in label_sets[1:]]
+        predicted = _predict(label_sets[0].classifier, [chunk for chunk in filled if chunk], report, total, pool)
+        for chunk, texts in zip(chunks, filled, strict=True):
+            predictions = next(predicted) if texts else ()
+            finished += len(texts)
+            others = [each.classifier.classify([row.text for row in texts]) if texts else () for each in label_sets[1:]]
             by_row = zip(predictions, *others, strict=True)
-            records = [output_row(row, p, label_sets, review_below) for row, p in zip(chunk, by_row, strict=True)]
-            if target:
-                target.write(records)
-            if json_output:
-                typer.echo("\n".join(to_json(record) for record in records))
-            if finished == len(chunk) and total > finished:
+            writer.write(
+                [output_row(row, () if row.empty else next(by_row), label_sets, review_below) for row in chunk]
+            )
+            if finished == len(texts) and total > finished:
                 print_status(rate(finished, time.monotonic() - started, total - finished))
             report("classifying", finished, total)
-            for row, p in zip(chunk, predictions, strict=True):
-                yield SummaryLine.of(row, p)
+            yield from (SummaryLine.of(row, p) for row, p in zip(texts, predictions, strict=True))
+            yield from (SummaryLine.of_empty(row) for row in chunk if row.empty)
+
+
+def _predict(
+    classifier: ZICLClassifier | DistilledClassifier,
+    chunks: Sequence[Sequence[InputRow]],
+    report: ProgressReport,
+    total: int,
+    pool: WorkerPool | None,
+) -> Iterator[Sequence[Prediction | DistilledPrediction]]:
+    if pool is None:
+        return _predict_here(classifier, chunks, report, total)
+    from zicl.apps.cluster.classify import classify_on
+
+    return iter(classify_on(pool, map(_texts_and_options, chunks)))
 
 
 def _predict_here(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Control characters but line breaks and tabs, marks that change the direction of writing, and what is no character.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Stages whose numbers are things that a person counts; those of others are bytes, seconds or steps.
+_COUNTED = ("embedding", "encoding the texts", "classifying", "asking the language model", "fitting label priors")
 # The longest silence of a log, in seconds.
 _SILENCE = 60.0
 
@@ -46,7 +48,7 @@ def progress_bars() -> Iterator[ProgressReport]:
         SpinnerColumn(finished_text="✓"),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[count]}"),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
@@ -60,11 +62,13 @@ def progress_bars() -> Iterator[ProgressReport]:
         if stage not in tasks:
             if last and not progress.tasks[tasks[last[-1]]].finished:
                 progress.update(tasks[last[-1]], total=1, completed=1)
-            tasks[stage] = progress.add_task(stage, total=total, note=note, rate="")
+            # What an earlier run did counts as done, and not for the rate.
+            tasks[stage] = progress.add_task(stage, total=total, completed=int(done), note=note, rate="", count="")
             last.append(stage)
         task = progress.tasks[tasks[stage]]
-        rate = f"{task.speed:,.0f}/s" if task.speed and total and total > 1 and stage == "embedding" else ""
-        progress.update(tasks[stage], completed=done, total=total, note=note, rate=rate)
+        count = "" if not total else f"{done / total:3.0%}" if stage not in _COUNTED else f"{done:,.0f} of {total:,.0f}"
+        rate = f"{task.speed:,.{1 if task.speed < 10 else 0}f}/s" if task.speed and stage in _COUNTED else ""
+        progress.update(tasks[stage], completed=done, total=total, note=note, rate=rate, count=count)
 
     with progress:
         yield report

@@ -94,7 +94,7 @@ def _show(origin: DistillationRecord) -> None:
     found, console = origin.agreement, people_console()
     console.print(
         f"the same label as the language model on {found.value:.1%} of {found.rows:,} held-out texts"
-        f" ({found.low:.1%} to {found.high:.1%})"
+        f" (95 %: {found.low:.1%} to {found.high:.1%})"
     )
     console.print(
         f"baseline: always predicting {found.most!r} would give {found.majority:.1%}", markup=False, soft_wrap=True

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zicl._util.process import go_offline, use_threads
-from zicl.cli.model_options import RemoteOptions
-from zicl.cli.options import OfflineOption, check_loading
+from zicl.cli.model_options import RemoteOptions, check_loading
+from zicl.cli.options import OfflineOption
 from zicl.cli.parsing import parse_names, parse_settings
 from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError

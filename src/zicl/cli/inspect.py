@@ -10,6 +10,7 @@ import typer
 
 from zicl._util.process import go_offline
 from zicl.cli.console import people_console, print_line, progress_bars
+from zicl.cli.input_rows import check_is_text
 from zicl.cli.options import (
     ClassifierOptions,
     FitTextOption,
@@ -39,10 +40,11 @@ def explain(
     json_output: JsonOption = False,
 ) -> None:
     """Explain why a text gets its label: what each expert says, and the demonstrations of a prompt."""
+    check_is_text(text)
     columns = options.fit_columns(text_column, pair_column)
     with progress_bars() as report:
         report("loading the models", 0, None)
-        explanation = options.classifier(columns=columns).explain(text if pair is None else (text, pair))
+        explanation = options.classifier(report=report, columns=columns).explain(text if pair is None else (text, pair))
     if json_output:
         typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
         return
@@ -62,11 +64,12 @@ def prompt(
     """Print the exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
     from zicl.inputs.texts import check_pair, check_text
 
+    check_is_text(text)
     columns = options.fit_columns(text_column, pair_column)
     checked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
     with progress_bars() as report:
         report("loading the models", 0, None)
-        pipeline = options.classifier(columns=columns).prompting()
+        pipeline = options.classifier(report=report, columns=columns).prompting()
         if pipeline.labels.counted:
             raise UsageError(
                 "the labels only count options that differ from text to text", hint="name labels: --labels a,b"
@@ -123,6 +126,7 @@ def retrieve(
 
     if k < 0:
         raise UsageError(f"--k is {k}; expected 0 or more")
+    check_is_text(text)
     check_text(text, "the text")
     index = Index.open(corpus, offline=offline)
     found = RETRIEVERS.get(retrieval)().retrieve(index, Query(text.strip(), seed or 0), k)

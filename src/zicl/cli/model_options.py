@@ -104,3 +104,15 @@ class RemoteOptions:
             print_status(f"{lm.name}: {lm.usage}")
             lm.close()
         self.opened.clear()
+
+
+def check_loading(lm: str | None, scoring: Any) -> None:
+    """Refuse settings of loading (``scoring`` holds their names) for a model behind a server."""
+    from zicl.lm.remote.settings import is_remote
+
+    given = sorted({"device", "dtype", "batch_size"} & set(scoring))
+    if given and lm is not None and is_remote(lm):
+        raise UsageError(
+            f"--set scoring.{given[0]} is for a model that is loaded here, and {lm} is behind a server",
+            hint="leave it out: the server decides where its model runs and in which precision",
+        )

@@ -16,9 +16,10 @@ from zicl._util.process import go_offline
 from zicl._util.progress import ProgressReport, silent
 from zicl.cli.console import print_status
 from zicl.cli.help import CLASSIFIER, INPUT, METHOD, MODEL
-from zicl.cli.model_options import REMOTE, RemoteOptions, parse_server
+from zicl.cli.model_options import REMOTE, RemoteOptions, check_loading, parse_server
 from zicl.cli.parsing import parse_labels, parse_settings, parse_shares, parse_template, parse_threshold
 from zicl.cli.preflight import preflight
+from zicl.cli.spelling import as_options
 from zicl.exceptions import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class ClassifierOptions(RemoteOptions):
 
     # Whether the settings are for the named method and no other.
     one_method: ClassVar[bool] = True
+    # Whether labels are needed where no saved classifier has them.
+    needs_labels: ClassVar[bool] = True
     # That of zicl.config, whose import would slow every --help.
     default_method: ClassVar[str] = "z-icl+"
 
@@ -178,6 +181,10 @@ class ClassifierOptions(RemoteOptions):
     def __post_init__(self) -> None:
         # A mistake is found at once, not when texts are read and models loaded.
         if self.saved is None:
+            if self.needs_labels and self.labels is None:
+                raise UsageError(
+                    "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
+                )
             settings = self.resolved()
             self._check_fit(settings)
             if self.labels is not None:
@@ -305,10 +312,7 @@ class ClassifierOptions(RemoteOptions):
         from zicl.lm.base import DEFAULT_LM
         from zicl.retrieve.encoder import DEFAULT_ENCODER
 
-        if self.labels is None:
-            raise UsageError(
-                "no labels were given", hint="--labels terrible,great, a labels.toml, or --with a saved classifier"
-            )
+        assert self.labels is not None
         groups = self.groups()
         if self.one_method:
             self._check_demonstrations(groups)
@@ -444,21 +448,9 @@ def pile_warnings() -> Iterator[None]:
         yield
     for warning in caught:
         if issubclass(warning.category, PileWarning):
-            print_status(f"warning: {warning.message}")
+            print_status(f"warning: {as_options(str(warning.message))}")
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-
-
-def check_loading(lm: str | None, scoring: Any) -> None:
-    """Refuse settings of loading (``scoring`` holds their names) for a model behind a server."""
-    from zicl.lm.remote.settings import is_remote
-
-    given = sorted({"device", "dtype", "batch_size"} & set(scoring))
-    if given and lm is not None and is_remote(lm):
-        raise UsageError(
-            f"--set scoring.{given[0]} is for a model that is loaded here, and {lm} is behind a server",
-            hint="leave it out: the server decides where its model runs and in which precision",
-        )
 
 
 def _was_given(value: object) -> bool:

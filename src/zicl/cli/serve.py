@@ -25,6 +25,8 @@ class ServeOptions(ClassifierOptions):
     """The options of a classifier; its settings also hold for the methods that requests name."""
 
     one_method: ClassVar[bool] = False
+    # The folder it is given may be a saved classifier.
+    needs_labels: ClassVar[bool] = False
 
 
 @with_options(ServeOptions)

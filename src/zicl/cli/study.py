@@ -140,7 +140,8 @@ def _each(studies: list[Study], step: Callable[[Study], T]) -> list[T]:
 
 def _show(answer: list[StudyRun], output: Path) -> None:
     for ran in answer:
-        print_line("\n  ".join([ran.summary.title, *ran.summary.findings]))
+        level = " (in brackets: 95 % intervals)" if any("[" in line for line in ran.summary.findings) else ""
+        print_line("\n  ".join([f"{ran.summary.title}{level}", *ran.summary.findings]))
         rows = f"{ran.computed:,} rows computed in {duration(ran.seconds)}, {ran.kept:,} were there"
         shared = f", {ran.reused:,} taken from other studies" if ran.reused else ""
         state = "" if ran.complete else "; some rows are still missing"

@@ -349,7 +349,7 @@ def finish_corpus(folder: Path, hashes: Sequence[pa.Table], manifest: dict[str, 
     merged = pa.concat_tables(hashes).sort_by([("hash", "ascending"), ("document", "ascending")]).combine_chunks()
     with pa.ipc.new_file(str(folder / TEXTS), HASHES) as file:
         file.write_table(merged)
-    counts = _count_documents(map_table(folder / SENTENCES), len(manifest["domains"]))
+    counts = _count_documents(map_table(folder / SENTENCES, SCHEMA), len(manifest["domains"]))
     domains = [{**domain, "documents_kept": n} for domain, n in zip(manifest["domains"], counts, strict=True)]
     about = {"format": FORMAT, "zicl": __version__, "domains": domains, **total_counts(domains)}
     write_json(folder / MANIFEST, {**manifest, **about, "files": describe_files(folder, (SENTENCES, TEXTS))})

@@ -127,6 +127,11 @@ class TextFile:
     encoding: str = "utf-8-sig"
     consumed: int = field(default=0, init=False)
 
+    def __post_init__(self) -> None:
+        # A byte-order mark would become a part of the first column's name.
+        if self.encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
+            self.encoding = "utf-8-sig"
+
     @property
     def name(self) -> str:
         """The name to show."""

@@ -1,4 +1,7 @@
-"""Write classified rows to a .csv or .jsonl file in chunks, so that a killed run resumes where it stopped."""
+"""Write classified rows to a .csv or .jsonl file in chunks, so that a killed run resumes where it stopped.
+
+Nothing is written before the first chunk: a run that fails before leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,11 +21,18 @@ from zicl.inputs.tables import InputRow
 
 
 def check_output_path(path: Path) -> None:
-    """Check that a file has a format to which rows can be appended."""
+    """Check that a file has a format to which rows can be appended, and a folder that can be written to."""
     if path.suffix not in (".csv", ".jsonl"):
         raise UsageError(
             f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them"
         )
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder, and a file was expected", hint="name a file in it")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir():
+        raise UsageError(f"{path} cannot be written: {folder} is a file", hint="choose another folder")
+    if not os.access(folder, os.W_OK):
+        raise StorageError(f"{path} cannot be written: {folder} is read-only", hint="choose another folder")
 
 
 def metadata_path(path: Path) -> Path:
@@ -33,7 +44,8 @@ def metadata_path(path: Path) -> Path:
 class OutputMetadata:
     """How ``zicl classify`` wrote an output: its columns, whether its labels count options, and how it decided.
 
-    ``exists`` is False if no note was found beside the output; these are the defaults then.
+    ``labels`` are the names of all labels, in order. ``exists`` is False if no note was found beside the output; these
+    are the defaults then.
     """
 
     text: str = "text"
@@ -42,6 +54,7 @@ class OutputMetadata:
     id: str | None = None
     counted: bool = False
     decision: Mapping[str, Any] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
     exists: bool = False
 
     @classmethod
@@ -55,7 +68,8 @@ class OutputMetadata:
             counted = note["settings"]["labels"].startswith("count =")
             # A distilled classifier has no other decision than one label.
             decision = note["settings"].get("decision", {})
-            return cls(text, pair, options, note["id"], counted, decision, exists=True)
+            names = tuple(note["settings"].get("names", ()))
+            return cls(text, pair, options, note["id"], counted, decision, names, exists=True)
         except KeyError as error:
             raise UsageError(
                 f"{path} was not written by zicl classify: {metadata_path(path).name} has no {error}",
@@ -87,17 +101,17 @@ class OutputFile:
         self.done: dict[str, int] = {}
         # The number of bytes that were truncated.
         self.truncated = 0
-        if path.exists() and not overwrite:
+        # Whether the file is there, and this run's.
+        self._begun = path.exists() and not overwrite
+        if self._begun:
             self._resume()
-        else:
-            self._start()
 
     def _start(self) -> None:
-        with storage_errors(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # The note comes first: if the run is killed in between, a size of 0 truncates whatever the file holds.
-            self._write_note(0)
-            self.path.write_bytes(b"")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # The note comes first: if the run is killed in between, a size of 0 truncates whatever the file holds.
+        self._write_note(0)
+        self.path.write_bytes(b"")
+        self._begun = True
 
     def _resume(self) -> None:
         if not metadata_path(self.path).is_file():
@@ -117,15 +131,19 @@ class OutputFile:
         self.truncated = self.path.stat().st_size - note["bytes"]
         with storage_errors(self.path), self.path.open("r+b") as stream:
             stream.truncate(note["bytes"])
+        self._mark_done(self.records())
+        if self.done and self.path.suffix == ".csv" and self._header() != self._columns:
+            raise UsageError(f"{self.path} has other columns than this run would write", hint="choose another -o")
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows that are written; the values of a .csv file are strings."""
         with self.path.open(encoding="utf-8", newline="") as stream:
-            if self.path.suffix == ".jsonl":
-                self._mark_done(map(json.loads, stream))
-                return
             csv.field_size_limit(1 << 30)
-            rows = csv.DictReader(stream)
-            self._mark_done(rows)
-            if self.done and list(rows.fieldnames or []) != self._columns:
-                raise UsageError(f"{self.path} has other columns than this run would write", hint="choose another -o")
+            yield from map(json.loads, stream) if self.path.suffix == ".jsonl" else csv.DictReader(stream)
+
+    def _header(self) -> list[str]:
+        with self.path.open(encoding="utf-8", newline="") as stream:
+            return list(csv.DictReader(stream).fieldnames or [])
 
     def _check_unchanged(self, size: int, sha256: str) -> None:
         """Check that the written chunks are as they were: a file saved by a spreadsheet is not appended to."""
@@ -160,6 +178,8 @@ class OutputFile:
         else:
             encoded = to_csv(records, self._columns, header=not self.done).encode("utf-8")
         with storage_errors(self.path):
+            if not self._begun:
+                self._start()
             with self.path.open("ab") as stream:
                 stream.write(encoded)
             self._digest.update(encoded)
@@ -170,7 +190,8 @@ class OutputFile:
         self.done |= {str(record[self._id_column]): self._text_hash(record) for record in records}
 
     def _text_hash(self, record: Mapping[str, Any]) -> int:
-        return text_hash("\0".join(str(record[column]) for column in self._text_columns))
+        # A missing text is null in some formats, and an empty cell in others.
+        return text_hash("\0".join("" if (v := record[c]) is None else str(v) for c in self._text_columns))
 
     def _write_note(self, size: int) -> None:
         chunks = {"bytes": size, "sha256": self._digest.hexdigest()}

@@ -26,19 +26,25 @@ from zicl.inputs.files import (
     too_long,
 )
 from zicl.inputs.pair import Text, text_key
-from zicl.inputs.texts import check_columns, check_text
+from zicl.inputs.texts import check_columns, check_text, is_empty
 
+# An error about many rows names the first of them.
+_NAMED_ROWS = 5
 _DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas"}
 
 
 @dataclass(frozen=True)
 class InputRow:
-    """A text to classify with its id, all columns of the input, and the row's options if it has any."""
+    """A text to classify with its id, all columns of the input, and the row's options if it has any.
+
+    An ``empty`` row has no text, and gets no label.
+    """
 
     id: str
     text: Text
     columns: dict[str, Any]
     options: tuple[str, ...] = ()
+    empty: bool = False
 
 
 def read_rows(
@@ -49,8 +55,11 @@ def read_rows(
     pair_column: str | None = None,
     options_column: str | None = None,
     distinct: bool = True,
+    skip_empty: bool = False,
 ) -> list[InputRow]:
     """Return all rows of a file (or ``-``), checked: every text is usable, every id exists and, if ``distinct``, once.
+
+    Rows without a text are an error, or with ``skip_empty`` returned as ``empty``.
 
     ``pair_column`` holds the second text of a pair, ``options_column`` the labels that a row may have.
 
@@ -66,31 +75,41 @@ def read_rows(
         "--pair-column": pair_column,
         "--options-column": options_column,
     }
-    _check_empty_texts(records, path, text_column)
-    rows = [_row(record, number, path, columns) for number, record in enumerate(records, start=1)]
+    empty = _empty_rows(records, text_column, pair_column)
+    if empty and not skip_empty:
+        raise _empty_error(empty, path)
+    rows = [_row(record, number, path, columns, empty=number in empty) for number, record in enumerate(records, 1)]
     if id_column is None:
         rows = _with_ids(rows)
-    if not rows:
-        raise TextError(f"{path} holds no rows", hint="check the file")
+    if all(row.empty for row in rows):
+        raise TextError(f"{path} holds no rows{' with a text' if rows else ''}", hint="check the file")
     if distinct:
         check_distinct((row.id for row in rows), path)
     return rows
 
 
-def _check_empty_texts(records: list[Any], path: str, column: str) -> None:
-    """Report all empty texts at once if there are several, so that the file can be corrected in one go."""
-    texts = [record.get(column) if isinstance(record, dict) else None for record in records]
-    empty = [number for number, text in enumerate(texts, start=1) if isinstance(text, str) and not text.strip()]
-    if len(empty) > 1:
-        numbers = ", ".join(map(str, empty[:5])) + (", …" if len(empty) > 5 else "")
-        raise TextError(
-            f"{row_name(display_name(path), empty[0])}: column {column!r} is empty, "
-            f"as in {len(empty)} rows in total ({numbers})",
-            hint="drop rows without text",
-        )
+def _empty_rows(records: list[Any], *columns: str | None) -> dict[int, str]:
+    """Return the numbers of the rows without a text, and the column where it is missing."""
+    found: dict[int, str] = {}
+    for column in filter(None, columns):
+        for number, record in enumerate(records, start=1):
+            if isinstance(record, dict) and column in record and is_empty(record[column]):
+                found.setdefault(number, column)
+    return dict(sorted(found.items()))
 
 
-def _row(record: Any, number: int, path: str, columns: Mapping[str, str | None]) -> InputRow:
+def _empty_error(empty: Mapping[int, str], path: str) -> TextError:
+    """Return the error for all rows without a text, so that the file can be corrected in one go."""
+    first, column = next(iter(empty.items()))
+    numbers = ", ".join(map(str, list(empty)[:_NAMED_ROWS])) + (", …" if len(empty) > _NAMED_ROWS else "")
+    others = f", as in {len(empty):,} rows in total ({numbers})" if len(empty) > 1 else ""
+    return TextError(
+        f"{row_name(display_name(path), first)}, column {column!r}, is empty{others}",
+        hint="drop rows without text; zicl classify --skip-empty keeps them in the output, without a label",
+    )
+
+
+def _row(record: Any, number: int, path: str, columns: Mapping[str, str | None], *, empty: bool) -> InputRow:
     where = row_name(display_name(path), number)
     if not isinstance(record, dict):
         raise TextError(f"{where}: expected an object, found {type(record).__name__}")
@@ -101,10 +120,13 @@ def _row(record: Any, number: int, path: str, columns: Mapping[str, str | None])
                 hint=f"name it with {option}; there are: {', '.join(map(str, record))}",
             )
     text_column, id_column, pair_column, options_column = columns.values()
+    row_id = str(number if id_column is None else record[id_column])
+    values = {str(key): value for key, value in record.items()}
+    if empty:
+        return InputRow(row_id, "", values, empty=True)
     text = check_columns(record, str(text_column), pair_column, where)
     options = () if options_column is None else read_options(record[options_column], where)
-    row_id = str(number if id_column is None else record[id_column])
-    return InputRow(row_id, text, {str(key): value for key, value in record.items()}, options)
+    return InputRow(row_id, text, values, options)
 
 
 def _with_ids(rows: list[InputRow]) -> list[InputRow]:

@@ -49,6 +49,15 @@ def check_columns(record: Mapping[str, object], text: str, pair: str | None, whe
     return check_pair(record[text], record[pair], where, (f"column {text!r}", f"column {pair!r}"))
 
 
+def is_empty(value: object) -> bool:
+    """Return whether a cell holds no text.
+
+    >>> is_empty(None), is_empty(" "), is_empty("0")
+    (True, True, False)
+    """
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
 def check_text(value: object, where: str) -> str:
     """Return ``value`` as a text that can be classified."""
     if not isinstance(value, str):
@@ -56,7 +65,7 @@ def check_text(value: object, where: str) -> str:
             f"{where} holds {type(value).__name__} ({value!r}), not text",
             hint="drop rows without text, or turn the values into text first",
         )
-    if not value.strip():
+    if is_empty(value):
         raise TextError(f"{where} is empty", hint="drop rows without text")
     if "\x1e" in value:
         raise TextError(f"{where} holds the control character U+001E", hint="remove it from the text")

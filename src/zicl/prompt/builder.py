@@ -180,7 +180,7 @@ class PromptBuilder:
         if any(cut > length - scored for cut, length in zip(excess, lengths, strict=True)):
             raise PromptError(
                 f"the limit of {limit} tokens for a prompt leaves no room for the {scored} that are scored",
-                hint="raise prompt.tokens_prompt, or lower prompt.tokens_input",
+                hint="raise `prompt.tokens_prompt`, or lower `prompt.tokens_input`",
             )
         # A demonstration counts as shown while any label sees a part of it.
         kept = [number for number, end in enumerate(prompt.ends) if end - len(self._start()) > min(excess)]

@@ -145,7 +145,7 @@ class NeighbourOptions:
             if not near:
                 raise RetrievalError(
                     f"sentence {row} is alone in its paragraph: there is no sentence near it to show as an answer",
-                    hint="use the retrieval 'physical', which skips such sentences",
+                    hint="`retrieval.method='physical'` skips such sentences",
                 )
             chosen = near[int(generator.integers(len(near)))]
             drawn.append(AssignedLabel(f"sentence {chosen}", self.shorten(str(self.index.sentence(chosen).text))))

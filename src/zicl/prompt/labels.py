@@ -160,7 +160,10 @@ class Labels:
                     hint=f"the labels are: {', '.join(self.names)}",
                 )
         if self.counted and len(options) > len(self):
-            raise LabelError(f"{where} has {len(options)} options, the labels count {len(self)}", hint="raise --labels")
+            raise LabelError(
+                f"{where} has {len(options)} options, the labels count {len(self)}",
+                hint="raise their number: `labels=…`",
+            )
         if len(options) < 2:
             raise LabelError(f"{where} has {len(options)} options", hint="give it at least two")
         words = [" ".join(each.split()).casefold() if self.counted else each for each in options]

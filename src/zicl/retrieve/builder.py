@@ -54,11 +54,13 @@ def build_index(
         _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity, **half})
         if elsewhere is not None:
             _embed_elsewhere(elsewhere, len(rows), partial, report)
-        shards = []
-        for start in range(0, len(rows), _SHARD):
-            report("embedding", start, len(rows), "sentences")
-            shards.append(embed_shard(corpus, encoder, rows, start, partial, reuse))
+        # What a killed run embedded is done before this one begins: the time left is that of the rest.
+        missing = _missing(len(rows), partial)
+        for number, start in enumerate(missing):
+            report("embedding", max(len(rows) - (len(missing) - number) * _SHARD, 0), len(rows), "sentences")
+            embed_shard(corpus, encoder, rows, start, partial, reuse)
         report("embedding", len(rows), len(rows), "sentences")
+        shards = [_shard_path(partial, start) for start in range(0, len(rows), _SHARD)]
         report("indexing", 0, 1, chosen)
         complete = partial / "complete"
         shutil.rmtree(complete, ignore_errors=True)
@@ -93,18 +95,20 @@ def _prepare(partial: Path, key: dict[str, str]) -> None:
 
 def _embed_elsewhere(elsewhere: EmbedShards, count: int, partial: Path, report: ProgressReport) -> None:
     """Embed the missing shards on other machines, and check that they have arrived."""
-
-    def missing() -> list[int]:
-        return [start for start in range(0, count, _SHARD) if not _shard_path(partial, start).exists()]
-
-    wanted = missing()
+    wanted = _missing(count, partial)
+    report("embedding", max(count - len(wanted) * _SHARD, 0), count, "sentences")
     for done in elsewhere(wanted, partial):
-        report("embedding", count - (len(wanted) - done) * _SHARD, count, "sentences")
-    if lost := missing():
+        report("embedding", max(count - (len(wanted) - done) * _SHARD, 0), count, "sentences")
+    if lost := _missing(count, partial):
         raise StorageError(
             f"{len(lost)} of {len(wanted)} shards were embedded on other machines and are not in {partial}",
             hint="put the corpus in a folder that all machines of the cluster share",
         )
+
+
+def _missing(count: int, partial: Path) -> list[int]:
+    """Return where the shards start that are not embedded yet."""
+    return [start for start in range(0, count, _SHARD) if not _shard_path(partial, start).exists()]
 
 
 def embed_shard(

@@ -96,14 +96,14 @@ def make_probes(settings: Calibration, *, k: int, bare_line: bool) -> Probes | N
         if not settings.premise and not bare_line:
             raise ConfigError(
                 "the template has no words of its own to score in place of an input",
-                hint="name a premise (calibration.premise), e.g. 'a film review', or use a template",
+                hint="name a premise: `calibration.premise='a film review'`, or use a template",
             )
         return FixedProbes((settings.premise,))
     if settings.method == "domain":
         if k == 0:
             raise ConfigError(
                 "domain calibration draws words from the demonstrations, and this method has none",
-                hint="use 'contextual' or 'batch'",
+                hint="`calibrate='contextual'` or `calibrate='batch'`",
             )
         return DomainWordProbes(settings.draws)
     return None

@@ -75,12 +75,12 @@ def check_decision(labels: Labels, settings: Settings, *, has_texts: bool) -> No
         )
     if settings.pile.method == "none":
         raise ConfigError(
-            f"{what!r} is learned from a pile, and this method learns from no texts", hint="use the method z-icl+"
+            f"{what!r} is learned from a pile, and this method learns from no texts", hint="use `method='z-icl+'`"
         )
     if not has_texts:
         raise ConfigError(
             f"{what!r} is learned from a pile, and no texts were given",
-            hint="give fit() the texts to be labelled, or similar ones (--file, or --fit)",
+            hint="give the texts to be labelled, or similar ones (`fit`)",
         )
     if decision.multi and settings.pile.shares is not None:
         raise ConfigError(
@@ -89,7 +89,7 @@ def check_decision(labels: Labels, settings: Settings, *, has_texts: bool) -> No
     if decision.multi and settings.scoring.asks_lm:
         raise ConfigError(
             "multi judges each label by the encoder and the pile, and a language model compares labels",
-            hint="experts=('encoder',), or leave multi out",
+            hint="`scoring.experts=('encoder',)`, or leave out `multi`",
         )
     thresholds = decision.threshold if isinstance(decision.threshold, dict) else {}
     if unknown := sorted(set(thresholds) - set(labels.names)):

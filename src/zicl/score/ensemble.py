@@ -148,7 +148,7 @@ class Ensemble:
             if self.labels.counted:
                 raise ConfigError(
                     "the labels only count options, and no text's options were given",
-                    hint="classify(texts, options=…) or --options-column; batch calibration needs labels of all texts",
+                    hint="give them: `options=…`; batch calibration needs labels of all texts",
                 )
             return [self.labels] * count
         if len(options) != count:
@@ -158,7 +158,7 @@ class Ensemble:
             fitted = "the pile was learned" if self.pile else "priors were fitted"
             raise ConfigError(
                 f"{fitted} for all labels, and some texts have only some of them",
-                hint="use --method encoder or z-icl, without batch calibration",
+                hint="use `method='encoder'` or `method='z-icl'`, without batch calibration",
             )
         return choices
 

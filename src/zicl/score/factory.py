@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from zicl._util.progress import ProgressReport, silent
 from zicl.config import Labelling, PromptSettings, Retrieval, Settings
 from zicl.exceptions import ConfigError
 from zicl.lm.base import LanguageModel
 from zicl.prompt import labelers
 from zicl.prompt.builder import Inference, PromptBuilder, TokenLimits
 from zicl.prompt.labels import Labels
-from zicl.prompt.synonyms import complete_synonyms, paper_table, random_unigrams, with_paper_synonyms
+from zicl.prompt.synonyms import complete_synonyms, needs_search, paper_table, random_unigrams, with_paper_synonyms
 from zicl.prompt.template import Template, get_template
 from zicl.retrieve.clusters import Clusters
 from zicl.retrieve.index import Searchable
@@ -34,18 +35,27 @@ def build_ensemble(
     clusters: Clusters | None = None,
     encoder_expert: EncoderExpert | None = None,
     retriever: Retriever | None = None,
+    report: ProgressReport = silent,
 ) -> Ensemble:
     """Build the ensemble that the settings describe; ``labeler`` and ``retriever`` replace those of the settings."""
     pipelines: tuple[Pipeline, ...] = ()
     if settings.scoring.asks_lm:
         if lm is None:
-            raise ConfigError("the settings ask a language model, and there is none", hint="name one: lm=…")
+            raise ConfigError("the settings ask a language model, and there is none", hint="name one: `lm=…`")
         retriever = retriever or (make_retriever(settings.retrieval) if settings.retrieval.k else None)
+        if _searches_synonyms(labels, settings, index):
+            report("looking for synonyms", 0, None)
         pipelines = _prompt_pipelines(labels, lm, index, settings, seed, labeler, clusters, retriever, offline=offline)
         labels = pipelines[0].labels if "prompt" in settings.scoring.experts else labels
     if settings.scoring.encoder_expert == "encoder":
         labels = with_paper_synonyms(labels)
     return Ensemble(labels, pipelines, encoder_expert if settings.scoring.encoder_expert else None)
+
+
+def _searches_synonyms(labels: Labels, settings: Settings, index: Searchable | None) -> bool:
+    """Return whether the models have to search synonyms, which takes a while."""
+    shown = "prompt" in settings.scoring.experts and index is not None
+    return shown and settings.labelling.words == "synonyms" and needs_search(labels)
 
 
 def _prompt_pipelines(
@@ -150,11 +160,11 @@ def _make_labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> lab
         return labelers.NoLabels()
     if labelling.words == "neighbours":
         if base.index is None:
-            raise ConfigError("options are drawn from a corpus, and there is none", hint="name a corpus")
+            raise ConfigError("options are drawn from a corpus, and there is none", hint="name a corpus: `index=…`")
         if labelling.source == "self" or labelling.balanced:
             raise ConfigError(
                 "options that differ from text to text are drawn from the sentences near a demonstration",
-                hint="leave out labelling.source and labelling.balanced",
+                hint="leave out `labelling.source` and `labelling.balanced`",
             )
         return labelers.NeighbourOptions(base.index, base.builder.cut_to_half_demo)
     seed = base.seed if labelling.seed is None else labelling.seed
@@ -162,7 +172,9 @@ def _make_labeler(base: Pipeline, labelling: Labelling, *, offline: bool) -> lab
     if labelling.source == "random" or base.index is None:
         return random_labels
     if base.builder.template.two_fields:
-        raise ConfigError("the model's own labels are for single texts, not for pairs", hint="labelling.source=random")
+        raise ConfigError(
+            "the model's own labels are for single texts, not for pairs", hint="`labelling.source='random'`"
+        )
     zero_shot = replace(base, k=0, index=None, retriever=None, clusters=None, probes=None)
     return SelfLabels(random_labels.words, zero_shot, base.index)
 

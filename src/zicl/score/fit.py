@@ -92,12 +92,14 @@ def learn_pile(
     """
     expert, labels = ensemble.encoder_expert, ensemble.labels
     if expert is None:
-        raise ConfigError("a pile is learned from through an encoder, and no expert has one", hint="experts: encoder")
+        raise ConfigError(
+            "a pile is learned from through an encoder, and no expert has one", hint="`scoring.experts=('encoder',)`"
+        )
     chosen = sample_pile(texts, gold, settings.texts, seed)
     if len(chosen) < MIN_TEXTS and (ensemble.decision.multi or ensemble.decision.none):
         raise ConfigError(
             f"{len(chosen)} different texts are too few to learn how many labels a text has, {MIN_TEXTS} are needed",
-            hint="give more texts like these (--fit), or leave out none and multi",
+            hint="give more texts like these (`fit`), or leave out `none` and `multi`",
         )
     if len(chosen) < MIN_TEXTS:
         warnings.warn(
@@ -150,29 +152,29 @@ def check_pile(labels: Labels, settings: Settings, *, has_texts: bool, spends: b
         if used:
             raise ConfigError(
                 "a budget and shares are for learning from a pile, and this method does not",
-                hint="use z-icl+, or leave them out",
+                hint="use `method='z-icl+'`, or leave them out",
             )
         return
     if used and not has_texts:
         raise ConfigError(
             "shares and answers of the language model are for learning from texts, and fit() was given none",
-            hint="fit(texts) with the texts to be labelled (--file, or --fit), or leave them out",
+            hint="give the texts to be labelled (`fit`), or leave them out",
         )
     if settings.scoring.encoder_expert is None:
         raise ConfigError(
             "a pile is learned from through an encoder, and no expert uses one",
-            hint="name encoder among scoring.experts",
+            hint="name the encoder among others: `scoring.experts=('encoder', 'direct')`",
         )
     if labels.counted:
         raise ConfigError(
             "a pile has one set of labels, and here the options differ from text to text",
-            hint="method='z-icl', 'no-demos' or 'encoder'",
+            hint="use another: `method='z-icl'`, `method='no-demos'` or `method='encoder'`",
         )
     names = [*labels.names, *filter(None, [settings.decision.none])]
     if pile.shares is not None and set(pile.shares) != set(names):
         raise ConfigError(
             f"the shares name {', '.join(sorted(pile.shares))}, the labels are {', '.join(names)}",
-            hint="give each label its share: --shares great=0.9,terrible=0.1",
+            hint="give each label its share, for example great=0.9,terrible=0.1",
         )
 
 
@@ -261,13 +263,13 @@ def _count_questions(
     name = f"{budget:g} s {pile:032x}"
     stored = _read(question)[1]
     if name not in stored:
+        report("timing the language model", 0, None)
         started = time.monotonic()
         probe = list(order[:_ASKED])
         question.ensemble.run(probe)
         rate = len(probe) / max(time.monotonic() - started, 1e-9)
         _append(question, [{"budget": name, "texts": int(min(len(order), budget * rate))}])
         stored = _read(question)[1]
-    report("asking the language model", 0, stored[name])
     return stored[name]
 
 
@@ -276,6 +278,7 @@ def _answers(question: Question, texts: Sequence[Text], report: ProgressReport) 
     stored = _read(question)[0]
     missing = [text for text in texts if _text_hash(text) not in stored]
     done, started = len(texts) - len(missing), time.monotonic()
+    report("asking the language model", done, len(texts))
     for start in range(0, len(missing), _ASKED):
         group = missing[start : start + _ASKED]
         new = {}
@@ -303,7 +306,7 @@ def _check_letters(ensemble: Ensemble, texts: Sequence[Text]) -> None:
         if letters and foreign / len(letters) > _FOREIGN:
             warnings.warn(
                 f"the {what} are not in Latin letters, and the default encoder knows English: the answers may mean "
-                "nothing. Use an encoder for this language (encoder=…, --encoder), and describe the labels in it",
+                "nothing. Use an encoder for this language (`encoder=…`), and describe the labels in it",
                 PileWarning,
                 stacklevel=3,
             )
@@ -316,7 +319,8 @@ def _check_labels(scores: Scores, names: Sequence[str]) -> None:
     if counts[top] >= _ALL:
         warnings.warn(
             f"{names[top]!r} gets {counts[top]:.0%} of the texts. If that is not so, describe the labels (description "
-            "in labels.toml), give the shares you know (--shares), or check some rows by hand (zicl check, --gold)",
+            "in labels.toml), give the shares you know (`pile.shares`), or check some rows by hand (zicl check, "
+            "--gold)",
             PileWarning,
             stacklevel=3,
         )

@@ -55,9 +55,7 @@ def read_labels_of_texts(
 def _one(value: Any, names: Sequence[str]) -> tuple[Any, ...] | None:
     """Return the label that a value of ``y`` names, or None where it is a gap."""
     if isinstance(value, Iterable) and not isinstance(value, str):
-        raise LabelError(
-            f"y holds {value!r} for one text", hint="give one label per text; several: multi=True, or --multi"
-        )
+        raise LabelError(f"y holds {value!r} for one text", hint="give one label per text; several: `multi=True`")
     return None if _is_gap(value, names) else (value,)
 
 

@@ -145,7 +145,7 @@ class Pipeline:
         if labels.names == self.labels.names:
             return self.labeler
         if self.labeler.candidates > 1:
-            raise ConfigError("the model's own labels are for one set of labels", hint="labelling.source = 'random'")
+            raise ConfigError("the model's own labels are for one set of labels", hint="`labelling.source='random'`")
         if not isinstance(self.labeler, RandomLabels):
             return self.labeler
         return replace(self.labeler, words={name: self.labeler.words[name] for name in labels.names})
@@ -172,7 +172,7 @@ class Pipeline:
         if demo.nearest is None or demo.nearest.row == demo.sentence.row:
             raise ConfigError(
                 "a demonstration of a pair is a sentence with its physical neighbour, and this retrieval gives none",
-                hint="use the retrieval 'physical' (the method z-icl), or no-demos",
+                hint="`retrieval.method='physical'`, that of the method z-icl, or `method='no-demos'`",
             )
         first, second = sorted((demo.nearest, demo.sentence), key=lambda sentence: sentence.row)
         return Pair(str(first.text), str(second.text)).strip()
@@ -183,7 +183,7 @@ def check_fields(template: Template, text: Text) -> None:
     if template.two_fields != isinstance(text, Pair):
         raise TextError(
             "a pair of texts needs a template with {first} and {second}, one text a template with {input}",
-            hint="--template pair, or your own: 'Premise: {first}\\nHypothesis: {second}|Answer: {label}'",
+            hint="`prompt.template='pair'`, or your own: 'Premise: {first}\\nHypothesis: {second}|Answer: {label}'",
         )
 
 
@@ -244,5 +244,5 @@ def check_kept(place: int | None, kept: Sequence[int]) -> None:
     if place is None or place not in kept:
         raise PromptError(
             "the input does not fit among its own demonstrations: the prompt has no room for it",
-            hint="raise prompt.tokens_all_demos",
+            hint="raise `prompt.tokens_all_demos`",
         )

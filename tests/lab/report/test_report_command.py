@@ -54,6 +54,16 @@ def test_a_folder_gets_all_four_formats_and_a_file_that_of_its_suffix(folder, tm
     assert (tmp_path / "table.txt").read_text() == (tmp_path / "out" / "report.csv").read_text()
 
 
+@pytest.mark.parametrize("more", [[], ["--html", "page.html"]])
+def test_a_labelled_table_is_no_results_folder(tmp_path, monkeypatch, more):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out.csv").write_text("id,text,predicted\n")
+    done = run("out.csv", *more)
+    assert isinstance(done.exception, ZICLError)
+    assert "out.csv is a file, not a results folder" in str(done.exception)
+    assert "zicl check sample" in done.exception.hint
+
+
 def test_differences_to_chosen_methods(folder):
     chosen = json.loads(run(folder, "--against", "z-icl, no-demos", "--json").stdout)["differences"]
     assert {each["baseline"] for each in chosen} == {"z-icl", "no-demos"}

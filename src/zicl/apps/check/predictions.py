@@ -10,12 +10,13 @@ from typing import Any
 
 from zicl.config import Decision, parse_group
 from zicl.exceptions import TextError
-from zicl.inputs.output import OutputMetadata
+from zicl.inputs.output import OutputMetadata, metadata_path
 from zicl.inputs.pair import Text
 from zicl.inputs.tables import InputRow, read_rows, row_name
 from zicl.prompt.labels import SEPARATOR, split_labels
 
 _PROBABILITY = "p:"
+_ALL_COLUMNS = "label the texts again with zicl classify --columns all, or name predicted, margin and p"
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,9 @@ def read_predictions(
         id_column=id_column or note.id,
         pair_column=pair_column or note.pair,
         options_column=options_column or note.options,
+        skip_empty=True,
     )
-    labels = _labels(rows[0].columns, path)
+    labels = _labels(rows[0].columns, note, path)
     counted, decision = note.counted, parse_group("decision", note.decision, f"{path}: ")
     if not note.exists:
         # Options that are no label names must be the words of counted labels.
@@ -63,6 +65,8 @@ def read_predictions(
     predictions = [
         _prediction(row, labels, row_name(str(path), number), decision, counted=counted)
         for number, row in enumerate(rows, start=1)
+        # A row without a text has no label (--skip-empty).
+        if not row.empty
     ]
     return predictions, labels
 
@@ -70,16 +74,20 @@ def read_predictions(
 def cell_value(columns: Mapping[str, Any], name: str, where: str) -> Any:
     """Return the value of a column, or raise an error that lists the columns."""
     if name not in columns:
-        raise TextError(f"{where}: there is no column {name!r}", hint=f"there are: {', '.join(columns)}")
+        hint = f"there are: {', '.join(columns)}"
+        written = name in ("predicted", "labels", "margin") or name.startswith(_PROBABILITY)
+        raise TextError(f"{where}: there is no column {name!r}", hint=f"{hint}; {_ALL_COLUMNS}" if written else hint)
     return columns[name]
 
 
-def _labels(columns: Mapping[str, Any], path: Path) -> tuple[str, ...]:
-    labels = tuple(name.removeprefix(_PROBABILITY) for name in columns if name.startswith(_PROBABILITY))
+def _labels(columns: Mapping[str, Any], note: OutputMetadata, path: Path) -> tuple[str, ...]:
+    """Return all labels: as the note beside the output names them, or those that have a probability."""
+    labels = note.labels or tuple(name.removeprefix(_PROBABILITY) for name in columns if name.startswith(_PROBABILITY))
     if not labels:
         raise TextError(
-            f"{path} has no columns {_PROBABILITY}LABEL",
-            hint="expected a file written by zicl classify --file … -o …, without --top",
+            f"{path} does not say what its labels are: it has no columns {_PROBABILITY}LABEL, and "
+            f"{metadata_path(path).name} is not beside it",
+            hint=f"keep the two together; or {_ALL_COLUMNS}",
         )
     return labels
 
@@ -92,12 +100,13 @@ def _prediction(
     else:
         choices = {label: label for label in labels if label in row.options}
     allowed = tuple(choices) or tuple(labels)
-    if not choices and any(row.columns.get(_PROBABILITY + label) in (None, "") for label in labels):
+    missing = [label for label in labels if row.columns.get(_PROBABILITY + label, 0.0) in (None, "")]
+    if missing and not choices:
         raise TextError(
             f"{where}: not all labels have a probability, so the labels seem to differ from row to row",
             hint="name the column that holds each row's labels: --options-column",
         )
-    if "labels" in row.columns and "predicted" not in row.columns:
+    if decision.multi or ("labels" in row.columns and "predicted" not in row.columns):
         return _multi_prediction(row, labels, where, decision)
     predicted = str(cell_value(row.columns, "predicted", where) or "")
     if not predicted:
@@ -111,7 +120,7 @@ def _prediction(
 
 
 def _multi_prediction(row: InputRow, labels: Sequence[str], where: str, decision: Decision) -> OutputPrediction:
-    predicted = split_labels(str(row.columns["labels"] or ""), multi=True)
+    predicted = split_labels(str(cell_value(row.columns, "labels", where) or ""), multi=True)
     if str(row.columns.get("review")) == "True":
         # Left for review: which labels it would have had is not written, but for their probabilities.
         predicted = decision.model_copy(update={"multi": True}).choose(_probabilities(row, labels, where))

@@ -69,7 +69,7 @@ def suggest(
     if settings.decision != ONE_LABEL:
         raise ConfigError(
             "a diagnosis is of a classifier that gives each text one label, and this one allows none, or several",
-            hint="leave out none and multi",
+            hint="leave out `none` and `multi`",
         )
     checked = check_texts(texts)
     distinct = sorted({text.strip() for text in checked}, key=text_key)

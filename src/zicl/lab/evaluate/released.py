@@ -163,7 +163,7 @@ def _read_k_shot(path: Path, task: Task) -> list[Example]:
     """Read the data of Channel LM Prompting: labels are numbers; a .csv has them first and no header, a .tsv last."""
     examples = []
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise TextError(f"{path} is not UTF-8", hint="download it again") from error
     if path.suffix == ".csv":

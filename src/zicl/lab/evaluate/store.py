@@ -185,7 +185,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             what = (
                 f"{folder} is {f'a folder without {MANIFEST}' if folder.is_dir() else 'a file'}, not a results folder"
             )
-        raise StorageError(what, hint=_suggest_folder(folder))
+        raise StorageError(what, hint=_TABLE if folder.is_file() else _suggest_folder(folder))
     manifest = read_json(path)
     version = manifest.get("format") if isinstance(manifest, dict) else None
     if version != FORMAT:
@@ -197,6 +197,13 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if missing:
         raise StorageError(f"{path} is damaged: it lacks {', '.join(missing)}", hint=_RESUME)
     return dict(manifest)
+
+
+# What someone with a labelled table may have wanted.
+_TABLE = (
+    "expected the folder that zicl evaluate -o wrote; of a file that zicl classify wrote, zicl check sample draws rows "
+    "to label by hand and zicl check score gives the accuracy, and the same zicl classify again prints its summary"
+)
 
 
 def _suggest_folder(folder: Path) -> str:

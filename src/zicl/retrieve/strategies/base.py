@@ -24,8 +24,9 @@ from typing import ClassVar, Protocol
 from zicl._util.random import rng
 from zicl._util.registry import Registry
 from zicl.exceptions import RetrievalError
+from zicl.inputs.files import detect_format, display_name
 from zicl.inputs.pair import Text, text_key, text_parts
-from zicl.retrieve.index import Hit, Searchable
+from zicl.retrieve.index import Hit, Index, Searchable
 
 RETRIEVERS = Registry(
     "retriever",
@@ -134,8 +135,15 @@ class CandidateFilter:
         """Return the error for fewer than ``k`` demonstrations; it mentions sentences that were left out."""
         if self._excluded:
             why += f"; {len(self._excluded)} sentences were left out, as they are in the same document as the text"
-            hint += "; or build the corpus with --lines, if each line of a file is a separate text"
+            if self._joins_lines():
+                hint += "; or build the corpus with --lines, if each line of a file is a separate text"
         return too_few_error(found, k, why, hint)
+
+    def _joins_lines(self) -> bool:
+        """Return whether sentences were left out of .txt files, in which several lines are one document."""
+        separate = isinstance(self._index, Index) and self._index.corpus.manifest["options"].get("lines", False)
+        sources = {self._index.sentence(row).source for row in self._excluded}
+        return not separate and any(name == display_name("-") or detect_format(name) == "txt" for name in sources)
 
 
 def _normalize(text: Text) -> str:

@@ -82,7 +82,8 @@ def figure_html(figure: PageFigure, prefix: str, level: int) -> str:
 def study_html(study: PageStudy, table: str) -> str:
     """Return a study: the question, the findings, the paper's result, the figures, and the table behind it."""
     summary = study.summary
-    findings = "".join(f"<p>{escape(line)}</p>" for line in summary.findings)
+    level = ["In brackets: 95 % intervals."] if any("[" in line for line in summary.findings) else []
+    findings = "".join(f"<p>{escape(line)}</p>" for line in [*summary.findings, *level])
     parts = [
         f'<section class="study" id="{study.id}" aria-labelledby="{study.id}-title">',
         f'<h3 id="{study.id}-title">{escape(study.title)}</h3>',

@@ -1,0 +1,99 @@
+"""Write labelled rows to a file, as JSON to standard output, or both, each with its columns; resume a file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from zicl.cli.console import print_status
+from zicl.inputs.output import OutputFile, to_json
+
+if TYPE_CHECKING:
+    from zicl.cli.output_columns import LabelSet
+    from zicl.inputs.tables import InputRow
+
+
+@dataclass
+class RecordWriter:
+    """Where records go, and which of the columns that zicl can add: a file has those a person asks for, JSON all.
+
+    ``added`` are the columns of the file, ``printed`` those of JSON, if it is wanted, and ``known`` all there are.
+    """
+
+    added: list[str]
+    printed: list[str] | None
+    known: frozenset[str]
+    file: OutputFile | None = field(default=None, init=False)
+
+    @classmethod
+    def of(
+        cls, label_sets: Sequence[LabelSet], kinds: Collection[str] | None, *, review: bool, json_output: bool
+    ) -> RecordWriter:
+        """Return the writer for these sets of labels and kinds of columns (None: the usual ones)."""
+        added = [name for each in label_sets for name in each.written(kinds, review=review)]
+        known = [name for each in label_sets for name in each.columns]
+        printed = (known if kinds is None else added) if json_output else None
+        return cls(added, printed, frozenset(known))
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are added to some record."""
+        return [*self.added, *(self.printed or ())]
+
+    def open(
+        self,
+        path: Path,
+        settings: dict[str, Any],
+        columns: Iterable[str],
+        id_column: str,
+        text_columns: Sequence[str],
+        *,
+        overwrite: bool,
+    ) -> None:
+        """Open the file, which has the ``columns`` of the input and those that are added; resume an unfinished one."""
+        self.file = OutputFile(
+            path,
+            settings,
+            [*columns, *self.added],
+            id_column=id_column,
+            text_columns=text_columns,
+            overwrite=overwrite,
+        )
+        if self.file.truncated:
+            print_status(
+                f"{self.file.truncated:,} bytes after the last complete chunk were removed: an interrupted write"
+            )
+        if self.file.done:
+            print_status(f"{len(self.file.done):,} rows are in {path} already and stay as they are")
+
+    def pending(self, rows: Sequence[InputRow]) -> Sequence[InputRow]:
+        """Return the rows that are not in the file yet."""
+        return rows if self.file is None else self.file.pending(rows)
+
+    def write(self, records: Sequence[dict[str, Any]]) -> None:
+        """Write a chunk of records that have all columns."""
+        if self.file is not None:
+            self.file.write([self._only(record, self.added) for record in records])
+        if self.printed is not None:
+            typer.echo("\n".join(to_json(self._only(record, self.printed)) for record in records))
+
+    def _only(self, record: Mapping[str, Any], chosen: Collection[str]) -> dict[str, Any]:
+        return {name: value for name, value in record.items() if name in chosen or name not in self.known}
+
+    @contextmanager
+    def naming_partial(self, total: int) -> Iterator[None]:
+        """Say after an error what is in the file, and how to label the rest."""
+        try:
+            yield
+        except Exception:
+            if self.file is not None and self.file.done:
+                print_status(
+                    f"{len(self.file.done):,} of {total:,} rows are in {self.file.path}: "
+                    "the same command labels the rest"
+                )
+            raise
