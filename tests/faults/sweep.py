@@ -1,0 +1,211 @@
+"""Break every file operation of a job in turn, each in a forked child, and check what is left: ``python -m`` this."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from tests.faults import shim
+from tests.faults.jobs import JOBS, Job, Place
+
+# A child that takes longer hangs.
+_TIMEOUT = 300
+# What a second run says of what the first one had finished.
+_FINISHED = "exists already"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a child ended: its exit status (negative: the signal), what it printed, what it returned, what broke."""
+
+    code: int
+    errors: str
+    value: Any
+    broken: int
+
+
+def in_child(place: Place, call: Callable[[], Any], number: int = 0, kind: str = "c", log: Path | None = None) -> Ending:
+    """Call a function in a forked child whose operation ``number`` is broken."""
+    errors, result = place.base / "stderr", place.base / "result"
+    result.unlink(missing_ok=True)
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        _child(errors, result, call, place.work if number or log else place.base / "nowhere", number, kind, log)
+    end = time.monotonic() + _TIMEOUT
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return Ending(-999, "it hung", None, 1)
+        time.sleep(0.002)
+    code = os.waitstatus_to_exitcode(status)
+    value, broken = json.loads(result.read_text()) if result.exists() else (None, 1)
+    return Ending(code, errors.read_text(errors="replace"), value, broken)
+
+
+def _child(
+    errors: Path, result: Path, call: Callable[[], Any], watched: Path, number: int, kind: str, log: Path | None
+) -> None:
+    with errors.open("w") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    code, value = 1, None
+    try:
+        shim.arm(watched, number, kind, log)
+        value = call()
+        code = 0
+    except SystemExit as ending:
+        code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 99
+    broken = shim.disarm()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    result.write_text(json.dumps([value, broken]))
+    os._exit(code)
+
+
+def restore(source: Path, target: Path) -> None:
+    """Make a folder a copy of another one, with its times."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, symlinks=True)
+
+
+def files_of(place: Place, job: Job) -> dict[str, str]:
+    """Return every path of a work folder with the hash of its content; files that hold times have none."""
+    found = {}
+    for path in sorted(place.work.rglob("*")):
+        name = path.relative_to(place.work).as_posix()
+        if path.name == ".lock" or any(fnmatch(name, pattern) for pattern in job.ignored):
+            continue
+        fixed = path.is_file() and not any(fnmatch(name, pattern) for pattern in job.timed)
+        mode = oct(path.stat().st_mode & 0o777)
+        found[name] = f"{mode} {hashlib.sha256(path.read_bytes()).hexdigest() if fixed else ''}"
+    return found
+
+
+class Sweep:
+    """The faults of one job, and what went wrong after them."""
+
+    def __init__(self, job: Job, place: Place) -> None:
+        self.job, self.place, self.before = job, place, place.base / "before"
+        self.problems: list[str] = []
+        self.counts: Counter[str] = Counter()
+
+    def run(self, most: int | None = None) -> dict[str, Any]:
+        """Break the operations, at most so many faults of them, spread evenly."""
+        job, place = self.job, self.place
+        place.work.mkdir(parents=True, exist_ok=True)
+        job.prepare(place)
+        restore(place.work, self.before)
+        # Once in this process: the children then have all modules and models in memory.
+        try:
+            job.run(place)
+        except SystemExit as ending:
+            assert not ending.code, f"{job.name} fails without a fault"
+        self.old = self._look_at(self.before)
+        restore(self.before, place.work)
+        log = place.base / "operations"
+        log.unlink(missing_ok=True)
+        ending = in_child(place, lambda: job.run(place), log=log)
+        assert ending.code == 0, ending.errors
+        self.new, self.whole = self._look(), files_of(place, job)
+        operations = shim.read_log(log)
+        faults = [(operation, kind) for operation in shim.chosen(operations) for kind in operation.faults()]
+        if most is not None and len(faults) > most:
+            faults = [faults[len(faults) * n // most] for n in range(most)]
+        for operation, kind in faults:
+            self._break(operation, kind)
+        return {
+            "operations": len(operations),
+            "faults": sum(self.counts.values()),
+            "by_kind": {name: self.counts[name] for name in shim.KINDS.values()},
+            "problems": self.problems,
+        }
+
+    def _look(self) -> Any:
+        return in_child(self.place, lambda: self.job.look(self.place)).value
+
+    def _look_at(self, folder: Path) -> Any:
+        restore(folder, self.place.work)
+        return self._look()
+
+    def _break(self, operation: shim.Operation, kind: str) -> None:
+        job, place = self.job, self.place
+        restore(self.before, place.work)
+        ending = in_child(place, lambda: job.run(place), operation.number, kind)
+        if not ending.broken:
+            return
+        self.counts[shim.KINDS[kind]] += 1
+        names = {"o": "open", "w": "write", "s": "sync", "r": "rename", "m": "mkdir", "u": "remove"}
+        path = Path(operation.path).relative_to(place.work)
+        where = f"{job.name}: {shim.KINDS[kind]} at {operation.number}, {names[operation.type]} {path}"
+
+        def problem(what: str, errors: str = "") -> None:
+            self.problems.append(f"{where}: {what}" + (f"\n{errors[-1500:]}" if errors else ""))
+
+        if "Traceback" in ending.errors or ending.code == 99:
+            problem("a traceback", ending.errors)
+        elif kind == "k" and ending.code != -signal.SIGKILL:
+            problem(f"not killed: {ending.code}", ending.errors)
+        elif ending.code > 0 and ("zicl: " not in ending.errors or "→" not in ending.errors):
+            problem("no error that says what to do", ending.errors)
+        elif ending.code < 0 and kind != "k":
+            problem(f"ended by signal {ending.code}", ending.errors)
+        look = in_child(place, lambda: job.look(place))
+        if look.code or look.value not in (self.old, self.new, "refused"):
+            problem(f"afterwards it opens as {look.value}", look.errors)
+        if ending.code == 0:
+            if look.value != self.new:
+                problem("it succeeded and is not complete", ending.errors)
+            left = {name: h for name, h in files_of(place, job).items() if name in self.whole}
+            if left != self.whole:
+                problem(f"it succeeded with other files: {_differences(left, self.whole)}", ending.errors)
+        again = in_child(place, lambda: job.run(place))
+        if again.code and not (_FINISHED in again.errors and look.value == self.new):
+            problem("the second run fails", again.errors)
+        elif (files := files_of(place, job)) != self.whole:
+            problem(f"the second run leaves other files: {_differences(files, self.whole)}")
+
+
+def _differences(found: dict[str, str], expected: dict[str, str]) -> str:
+    names = sorted({*found, *expected})
+    return "; ".join(
+        f"{name} {'is missing' if name not in found else 'is left' if name not in expected else 'differs'}"
+        + (f" ({found[name][:10]}, {expected[name][:10]})" if name in found and name in expected else "")
+        for name in names
+        if found.get(name) != expected.get(name)
+    )
+
+
+def main() -> None:
+    """Sweep one job: its name, a folder, the folders of the models, and at most how many faults."""
+    name, base, lm, encoder, most = sys.argv[1:6]
+    place = Place(Path(base), Path(lm), Path(encoder))
+    os.environ["ZICL_HOME"] = str(place.work / "home")
+    os.environ["TMPDIR"] = str(place.work / "tmp")
+    os.environ["ZICL_OFFLINE"] = os.environ["HF_HUB_OFFLINE"] = "1"
+    (place.work / "tmp").mkdir(parents=True)
+    found = Sweep(JOBS[name], place).run(int(most) or None)
+    (place.base / "found.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
