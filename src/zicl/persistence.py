@@ -15,10 +15,9 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from zicl._util.files import check_replaceable, read_json, replace_folder, storage_errors, write_json, write_text
+from zicl._util.files import atomic_write, check_replaceable, read_json, write_json, write_text
 from zicl._util.process import __version__
 from zicl.config import GROUPS, FrozenSettings, Settings, parse_group
 from zicl.exceptions import (
@@ -190,16 +189,12 @@ def write_folder(
             return folder
         raise exists_error(folder)
     check_replaceable(folder, CLASSIFIER, "saved classifier")
-    with storage_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
-            complete = Path(scratch) / folder.name
-            complete.mkdir()
-            write_text(complete / LABELS, labels)
-            if add is not None:
-                add(complete)
-            write_json(complete / CLASSIFIER, content)
-            replace_folder(complete, folder)
+    with atomic_write(folder) as complete:
+        complete.mkdir()
+        write_text(complete / LABELS, labels)
+        if add is not None:
+            add(complete)
+        write_json(complete / CLASSIFIER, content)
     return folder
 
 

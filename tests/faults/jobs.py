@@ -10,6 +10,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -128,11 +129,17 @@ def with_model(place: Place) -> list[object]:
 # -- what an artefact holds ------------------------------------------------------------------------------
 
 
+@cache
+def encoder(folder: str) -> Any:
+    from zicl.retrieve.encoder import load_encoder
+
+    return load_encoder(folder, offline=True)
+
+
 def corpus_content(place: Place) -> Any:
     """Return the text of a corpus and the nearest rows of a sentence, or that there is no index."""
     from zicl.corpus.store import Corpus
     from zicl.exceptions import IndexMissingError
-    from zicl.retrieve.encoder import load_encoder
     from zicl.retrieve.index import Index
 
     path = place.work / "c.zicl"
@@ -141,7 +148,7 @@ def corpus_content(place: Place) -> Any:
     corpus = Corpus.open(path, verify=True)
     texts = hashlib.sha256("\n".join(corpus.texts(corpus.indexed.tolist())).encode()).hexdigest()
     try:
-        index = Index.open(path, encoder=load_encoder(str(place.encoder), offline=True), verify=True)
+        index = Index.open(path, encoder=encoder(str(place.encoder)), verify=True)
     except IndexMissingError:
         return [texts, corpus.domains, "no index"]
     hits = [[hit.row, round(hit.similarity, 5)] for _, hit in zip(range(3), index.nearest("The soup"), strict=False)]
@@ -347,7 +354,7 @@ def convert(place: Place) -> None:
         transformers.AutoTokenizer.from_pretrained = tokenizer
 
 
-def cache(place: Place) -> None:
+def store_answers(place: Place) -> None:
     """Store answers of a server."""
     from zicl.lm.remote.cache import ScoreCache
 
@@ -405,6 +412,6 @@ JOBS = {
         Job("models pull", write_package, pull, folder_content("assets", "zicl.json")),
         Job("model conversion", lambda place: (place.inputs / "tiny.gguf").write_bytes(b"tiny"), convert,
             folder_content("converted", "zicl.json")),
-        Job("cached answers", lambda place: None, cache, looking(cache_content), timed=("*.sqlite*",)),
+        Job("cached answers", lambda place: None, store_answers, looking(cache_content), timed=("*.sqlite*",)),
     ]
 }  # fmt: skip

@@ -14,14 +14,16 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import wraps
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from zicl._util.files import atomic_write, file_hash, home, read_json, storage_errors, write_json
+from zicl._util.locks import locked
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.registry import Registry, did_you_mean
 from zicl.exceptions import DownloadError, LicenceError, OfflineError
@@ -96,6 +98,22 @@ def find_asset(name: str, *, offline: bool = False, report: ProgressReport = sil
     return asset.folder
 
 
+def _one_at_a_time(fetch: Callable[..., Path]) -> Callable[..., Path]:
+    """Let other processes that want the same asset wait until the first one has it."""
+
+    @wraps(fetch)
+    def waiting(asset: Asset, *, accept_licence: bool = False, report: ProgressReport = silent) -> Path:
+        if asset.is_fetched:
+            return asset.folder
+        lock = asset.folder.with_name(f".{asset.name}.lock")
+        message = f"{asset.name} is being fetched by another process"
+        with locked(lock, message, waiting=lambda said: report(f"waiting: {said}", 0, None)):
+            return fetch(asset, accept_licence=accept_licence, report=report)
+
+    return waiting
+
+
+@_one_at_a_time
 def pull(asset: Asset, *, accept_licence: bool = False, report: ProgressReport = silent) -> Path:
     """Fetch, check, unpack and convert an asset; nothing is left behind if a step fails."""
     if asset.is_fetched:
@@ -115,7 +133,7 @@ def pull(asset: Asset, *, accept_licence: bool = False, report: ProgressReport =
         report(f"unpacking {asset.name}", 0, None)
         if asset.folder.exists() and not asset.is_fetched:
             shutil.rmtree(asset.folder)
-        with atomic_write(asset.folder) as folder:
+        with atomic_write(asset.folder, replace=False) as folder:
             folder.mkdir(parents=True)
             _unpack(asset, wheels, folder)
             if asset.convert in CONVERTERS.names():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 
+from zicl._util.failures import explain
 from zicl.exceptions import ZICLError
 
 # The exit code of typer after Ctrl-C.
@@ -25,9 +26,12 @@ def main() -> None:
     try:
         check_renamed(sys.argv[1:])
         app(prog_name="zicl")
-    except ZICLError as error:
-        sys.stderr.write(f"zicl: {error}\n")
-        sys.exit(error.exit_code)
+    except Exception as error:
+        shown = error if isinstance(error, ZICLError) else explain(error)
+        if shown is None:
+            raise
+        sys.stderr.write(f"zicl: {shown}\n")
+        sys.exit(shown.exit_code)
     except SystemExit as ending:
         if ending.code != _INTERRUPTED:
             raise
