@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "zicl"
 FOLDERS = [
     "", "_util", "inputs", "corpus", "retrieve", "retrieve/strategies", "prompt", "lm", "lm/remote",
     "lm/remote/backends", "score", "lab", "lab/evaluate", "lab/report", "lab/report/html", "lab/heads", "lab/study",
-    "apps", "apps/serve", "apps/cluster", "apps/distill", "apps/suggest", "apps/check", "cli",
+    "apps", "apps/serve", "apps/cluster", "apps/distill", "apps/export", "apps/suggest", "apps/check", "cli",
 ]  # fmt: skip
 _TREE = re.compile(r"(<!-- tree: begin -->\n).*?(<!-- tree: end -->)", re.DOTALL)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 COMMANDS = [
-    "", "demo", "classify", "suggest", "distill", "serve", "explain", "retrieve", "prompt", "tasks", "evaluate",
-    "study", "report", "verify", "merge", "check sample", "check score", "corpus build", "corpus add",
+    "", "demo", "classify", "suggest", "distill", "export", "serve", "explain", "retrieve", "prompt", "tasks",
+    "evaluate", "study", "report", "verify", "merge", "check sample", "check score", "corpus build", "corpus add",
     "corpus remove", "corpus compact", "corpus info", "corpus show", "index build", "index tune", "labels suggest",
     "models list", "models pull", "models info",
 ]  # fmt: skip

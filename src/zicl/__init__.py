@@ -53,6 +53,7 @@ _PUBLIC = {
     # what is built on a classifier
     "DistilledClassifier": "zicl.apps.distill.classifier",
     "distill": "zicl.apps.distill.run",
+    "export": "zicl.apps.export.run",
     "suggest": "zicl.apps.suggest.run",
 }
 __all__ = ["__version__", *_PUBLIC]
@@ -60,6 +61,7 @@ __all__ = ["__version__", *_PUBLIC]
 if TYPE_CHECKING:
     from zicl.apps.distill.classifier import DistilledClassifier
     from zicl.apps.distill.run import distill
+    from zicl.apps.export.run import export
     from zicl.apps.suggest.run import suggest
     from zicl.classifier import ZICLClassifier, load
     from zicl.config import Calibration, Labelling, Pile, PromptSettings, Retrieval, Scoring

@@ -65,6 +65,25 @@ def test_a_corpus_is_built_from_its_recipe_once(run, jsonl, encoder_folder, lm_f
         code, _, err = run("evaluate", experiment, "-o", tmp_path / "third", "--offline")
         assert code == 2
         assert message in err
+    experiment.write_text(recipe.replace(f'"{jsonl.name}"', f'{{ paths = ["{jsonl.name}"], text_column = "text" }}'))
+    code, _, err = run("evaluate", experiment, "-o", tmp_path / "third", "--offline")
+    assert code == 2
+    assert "text_columns {}, and its recipe says {'things': 'text'}" in err
+
+
+def test_the_encoder_of_a_recipe_is_replaced(run, jsonl, encoder_folder, lm_folder, tmp_path):
+    """``--encoder`` is the one with which the corpus is built, and which it is then opened with."""
+    write_task(tmp_path)
+    experiment = tmp_path / "experiment.toml"
+    experiment.write_text(
+        'task_file = "tasks.toml"\nmethods = ["z-icl"]\ninferences = ["channel"]\nseeds = [1]\nexamples = 2\nk = 3\n'
+        f'lm = "{lm_folder}"\n[corpus]\npath = "built.zicl"\nencoder = "{tmp_path / "missing"}"\n'
+        f'domains = {{ things = "{jsonl.name}" }}\n'
+    )
+    code, _, err = run("evaluate", experiment, "-o", tmp_path / "rows", "--offline", "--encoder", encoder_folder)
+    assert code == 0, err
+    info = json.loads(run("corpus", "info", tmp_path / "built.zicl", "--json")[1])
+    assert info["index"]["encoder"]["name"] == str(encoder_folder)
 
 
 @pytest.mark.parametrize("below", [".", "eval"])

@@ -14,6 +14,7 @@ from zicl.cli import (
     demo,
     distill,
     evaluate,
+    export,
     index,
     inspect,
     labels,
@@ -37,6 +38,7 @@ app.command("demo", cls=GroupedCommand)(demo.demo)
 app.command("classify", cls=GroupedCommand)(classify.classify)
 app.command("suggest", cls=GroupedCommand)(suggest.suggest)
 app.command("distill", cls=GroupedCommand)(distill.distill)
+app.command("export", cls=GroupedCommand)(export.export)
 app.command("serve", cls=GroupedCommand)(serve.serve)
 app.command("explain", cls=GroupedCommand)(inspect.explain)
 app.command("retrieve", cls=GroupedCommand)(inspect.retrieve)

@@ -42,7 +42,7 @@ def distill(
     json_output: JsonOption = False,
 ) -> None:
     """Train a small classifier on the language model's predictions; it runs at the encoder's speed."""
-    preflight(new_classifier=None if overwrite else output, save=output, file=file)
+    preflight(new_folder=None if overwrite else output, save=output, file=file)
     from zicl.inputs.tables import read_rows
 
     rows = read_rows(file, text_column=text_column, id_column=id_column, pair_column=pair_column)

@@ -39,8 +39,8 @@ def _save(path: Path) -> None:
     check_replaceable(path, CLASSIFIER, "saved classifier")
 
 
-def _new_classifier(path: Path) -> None:
-    """Check that the target does not exist yet."""
+def _new_folder(path: Path) -> None:
+    """Check that a folder to write does not exist yet."""
     if path.exists():
         raise StorageError(f"{path} exists already", hint="choose another name with -o, or pass --overwrite")
 
@@ -101,7 +101,7 @@ CHECKS: Mapping[str, Callable[[Any], None]] = {
     "figures": _figures,
     "output": _output,
     "save": _save,
-    "new_classifier": _new_classifier,
+    "new_folder": _new_folder,
     "saved": _saved,
     "file": _file,
     "fit": _file,

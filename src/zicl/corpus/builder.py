@@ -136,6 +136,7 @@ def _write_corpus(
         ],
         "sources": [
             {"name": s.name, "domain": s.domain, "first_document": document, "first_shard": shard}
+            | ({"text_column": s.text_column} if s.text_column else {})
             for s, document, shard in zip(sources, state.first_documents, state.first_shards, strict=True)
         ],
     }

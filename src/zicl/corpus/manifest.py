@@ -41,12 +41,13 @@ class DomainEntry(_Strict):
 
 
 class SourceEntry(_Strict):
-    """What a domain was read from: the name of a file, without its folder."""
+    """What a domain was read from: the name of a file, without its folder; and its own text column, if it has one."""
 
     name: str
     domain: str
     first_document: int = Field(ge=0)
     first_shard: int = Field(ge=0)
+    text_column: str | None = None
 
 
 class CorpusManifest(_Strict):

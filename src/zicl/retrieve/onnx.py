@@ -30,13 +30,13 @@ class OnnxEncoder:
     """An ONNX file as an encoder. A vector depends on its batch by less than 1e-6. Deep copies return the encoder."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.name = name
-        self._pooling, self._max_tokens = _read_settings(folder, name)
+        self.name, self.folder = name, folder
+        self.pooling, self.max_tokens = _read_settings(folder, name)
         for file in (MODEL, TOKENIZER):
             if not (folder / file).is_file():
                 raise _error(folder, name, f"there is no {file} in its folder")
         try:
-            self._tokenizer = _tokenizer(folder / TOKENIZER, self._max_tokens)
+            self._tokenizer = _tokenizer(folder / TOKENIZER, self.max_tokens)
             self._session = _session(folder / MODEL)
             self._inputs = {each.name for each in self._session.get_inputs()}
             # Also shows at once whether the file is what it should be.
@@ -74,7 +74,7 @@ class OnnxEncoder:
         states = np.asarray(self._session.run(None, given)[0], dtype=np.float32)
         if states.ndim != 3:
             raise ValueError(f"its output has {states.ndim} dimensions, not texts × tokens × numbers")
-        if self._pooling == "cls":
+        if self.pooling == "cls":
             pooled = states[:, 0]
         else:
             weights = mask[:, :, None].astype(np.float32)
@@ -84,7 +84,7 @@ class OnnxEncoder:
 
     def _identity(self, folder: Path) -> str:
         """Hash the weights and how they are used."""
-        parts = (file_hash(folder / MODEL), file_hash(folder / TOKENIZER), self._pooling, str(self._max_tokens))
+        parts = (file_hash(folder / MODEL), file_hash(folder / TOKENIZER), self.pooling, str(self.max_tokens))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

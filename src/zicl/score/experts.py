@@ -67,17 +67,18 @@ class EncoderExpert:
         return SCALE * ((vectors @ targets.T).astype(np.float64) - bias)
 
     def closeness(self, vectors: Vectors, labels: Labels) -> Scores:
-        """Return how close each text is to the label nearest to it: a cosine, without what all texts have in common.
+        """Return how close each text is to the label nearest to it: a cosine, without what all texts have in common."""
+        center, targets = self.centred(labels)
+        closeness: Scores = (_directions(vectors - center) @ targets.T).astype(np.float64).max(axis=1)
+        return closeness
 
-        What texts have in common is the mean vector of sentences without content.
-        """
+    def centred(self, labels: Labels) -> tuple[Vectors, Vectors]:
+        """Return what texts have in common, the mean of sentences without content, and each label's direction."""
         if labels not in self._centred:
             center = self.embed(neutral_sentences()).mean(axis=0)
             targets = self.embed([label.description or label.words for label in labels])
             self._centred[labels] = center, _directions(targets - center)
-        center, targets = self._centred[labels]
-        closeness: Scores = (_directions(vectors - center) @ targets.T).astype(np.float64).max(axis=1)
-        return closeness
+        return self._centred[labels]
 
     def label_vectors(self, labels: Labels) -> tuple[Vectors, Scores]:
         """Return a unit vector per label, and what to subtract from its cosines."""

@@ -305,9 +305,8 @@ def _build(recipe: CorpusRecipe, report: ProgressReport, *, offline: bool) -> No
 
     folder = Path(recipe.path)
     if not (folder / MANIFEST).is_file():
-        columns = {name: domain.text_column for name, domain in recipe.domains.items() if domain.text_column}
         paths = {name: domain.paths for name, domain in recipe.domains.items()}
-        sources = find_sources([], paths, text_columns=columns)
+        sources = find_sources([], paths, text_columns=recipe.text_columns)
         options = BuildOptions(
             recipe.max_paragraphs,
             recipe.seed,
@@ -323,8 +322,14 @@ def _build(recipe: CorpusRecipe, report: ProgressReport, *, offline: bool) -> No
 
 def _check_built(recipe: CorpusRecipe, corpus: Corpus, index: Path) -> None:
     """Check that an existing corpus was built with the recipe, which would otherwise be ignored."""
-    built = {"domain_paragraphs": {}, **corpus.manifest["options"], "domains": sorted(corpus.domains)}
-    names = ("max_paragraphs", "domain_paragraphs", "seed", "splitter", "text_column")
+    sources = corpus.manifest["sources"]
+    built = {
+        "domain_paragraphs": {},
+        **corpus.manifest["options"],
+        "domains": sorted(corpus.domains),
+        "text_columns": {source["domain"]: source["text_column"] for source in sources if "text_column" in source},
+    }
+    names = ("max_paragraphs", "domain_paragraphs", "seed", "splitter", "text_column", "text_columns")
     expected: dict[str, Any] = {name: getattr(recipe, name) for name in names}
     expected["domains"] = sorted(recipe.domains)
     if index.is_file():

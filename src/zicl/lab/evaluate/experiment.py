@@ -81,6 +81,11 @@ class CorpusRecipe(_Strict):
         limits = {name: domain.max_paragraphs for name, domain in self.domains.items()}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
+    @property
+    def text_columns(self) -> dict[str, str]:
+        """The columns or keys of the text of domains that have their own."""
+        return {name: domain.text_column for name, domain in self.domains.items() if domain.text_column}
+
 
 def _recipe(value: Any) -> Any:
     return {"path": value} if isinstance(value, str) else value

@@ -1,0 +1,74 @@
+"""Label texts with this folder alone: numpy, onnxruntime and tokenizers.
+
+Run ``python predict.py FILE > labelled.csv``: a .csv with a column text, or any other file with a text on each line.
+"""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+# Texts and tokens of a batch: small ones stay in a CPU's cache.
+TEXTS, TOKENS = 16, 512
+
+
+class Classifier:
+    """The exported classifier."""
+
+    def __init__(self, folder: str | Path) -> None:
+        folder = Path(folder)
+        self.settings = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
+        self.labels: list[str] = self.settings["labels"]
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(self.settings["max_tokens"])
+        self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx")
+        self.head = onnxruntime.InferenceSession(folder / "head.onnx")
+
+    def predict_proba(self, texts: list[str]) -> np.ndarray:
+        """Return one row of probabilities per text, in the order of ``labels``."""
+        rows = [encoding.ids for encoding in self.tokenizer.encode_batch([text.strip() for text in texts])]
+        wanted = {each.name for each in self.encoder.get_inputs()}
+        result = np.empty((len(rows), len(self.labels)))
+        # Texts of one length together: hardly any padding.
+        order = sorted(range(len(rows)), key=lambda n: -len(rows[n]))
+        while order:
+            size = max(TEXTS, TOKENS // len(rows[order[0]]))
+            chosen, order = order[:size], order[size:]
+            ids = np.zeros((len(chosen), len(rows[chosen[0]])), dtype=np.int64)
+            mask = np.zeros_like(ids)
+            for place, n in enumerate(chosen):
+                ids[place, : len(rows[n])], mask[place, : len(rows[n])] = rows[n], 1
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            states = self.encoder.run(None, {name: inputs[name] for name in wanted})[0]
+            result[chosen] = self.head.run(None, {"states": states, "mask": mask})[0]
+        return result
+
+    def choose(self, row: np.ndarray) -> str:
+        """Return the label of a text; several are joined by ``|``."""
+        likely, limits, none = (
+            dict(zip(self.labels, row, strict=True)),
+            self.settings["thresholds"],
+            self.settings["none"],
+        )
+        if self.settings["multi"]:
+            return "|".join(name for name in self.labels if likely[name] >= limits[name])
+        if none and likely[none] >= limits[none]:
+            return str(none)
+        return max((name for name in self.labels if name != none), key=lambda name: likely[name])
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        table = path.suffix == ".csv"
+        texts = [row["text"] for row in csv.DictReader(stream)] if table else stream.read().splitlines()
+    classifier = Classifier(Path(__file__).parent)
+    writer = csv.writer(sys.stdout)
+    writer.writerow(["text", "label", *classifier.labels])
+    for text, row in zip(texts, classifier.predict_proba(texts), strict=True):
+        writer.writerow([text, classifier.choose(row), *(f"{p:.6f}" for p in row)])
