@@ -9,49 +9,14 @@ import os
 import sys
 import tarfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import DOCUMENTS
-from zicl.exceptions import ZICLError
+from tests.faults.sweep import Job, Place, as_command, looking, sweep_one
 
 LABELS = "terrible,great"
-
-
-@dataclass(frozen=True)
-class Place:
-    """The folders of a sweep: ``work`` is watched, ``inputs`` is not; and the two tiny models."""
-
-    base: Path
-    lm: Path
-    encoder: Path
-
-    @property
-    def work(self) -> Path:
-        return self.base / "work"
-
-    @property
-    def inputs(self) -> Path:
-        folder = self.base / "inputs"
-        folder.mkdir(exist_ok=True)
-        return folder
-
-
-@dataclass(frozen=True)
-class Job:
-    """``look`` returns what the artefact holds, "nothing", or "refused" where an error says what to do.
-
-    The content of files that match ``timed`` holds times or paths; files that match ``ignored`` are no artefacts.
-    """
-
-    name: str
-    prepare: Callable[[Place], None]
-    run: Callable[[Place], None]
-    look: Callable[[Place], Any]
-    timed: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
 
 
 def call(*arguments: object) -> None:
@@ -68,28 +33,6 @@ def done(*arguments: object) -> None:
         call(*arguments)
     except SystemExit as ending:
         assert not ending.code, arguments
-
-
-def as_command(function: Callable[[], object]) -> None:
-    """Call a function with the errors of the command line."""
-    try:
-        function()
-    except ZICLError as error:
-        sys.stderr.write(f"zicl: {error}\n")
-        sys.exit(error.exit_code)
-
-
-def looking(content: Callable[[Place], Any]) -> Callable[[Place], Any]:
-    """Return a function that gives "refused" for an error with a hint."""
-
-    def look(place: Place) -> Any:
-        try:
-            return content(place)
-        except ZICLError as error:
-            assert error.hint, error
-            return "refused"
-
-    return look
 
 
 # -- inputs ----------------------------------------------------------------------------------------------
@@ -187,15 +130,17 @@ def results_rows(results: Any) -> int:
     return sum(cell["examples"] for cell in results.manifest["cells"].values())
 
 
+def hashes(folder: Path) -> list[list[str]]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted([path.name, hashlib.sha256(path.read_bytes()).hexdigest()] for path in files)
+
+
 def folder_content(name: str, note: str) -> Callable[[Place], Any]:
     """Return what reads a folder whose note is written last: its files if the note is there."""
 
     def content(place: Place) -> Any:
         found = list((place.work / "home").glob(f"{name}/**/{note}"))
-        if not found:
-            return "nothing"
-        folder = found[0].parent
-        return sorted([p.name, hashlib.sha256(p.read_bytes()).hexdigest()] for p in folder.rglob("*") if p.is_file())
+        return hashes(found[0].parent) if found else "nothing"
 
     return content
 
@@ -254,20 +199,39 @@ def classify(place: Place) -> None:
 
 
 def save(place: Place) -> None:
-    pile = ["--method", "pile", "--pile", place.inputs / "rows.csv"]
-    call("classify", "A bold film.", "--save", place.work / "saved.zicl-clf", *with_model(place), *pile[:0])
+    call("classify", "A bold film.", "--save", place.work / "saved.zicl-clf", *with_model(place))
+
+
+def fitted(place: Place, encoder: str) -> Any:
+    """Return a classifier that has learned from texts."""
+    from zicl import ZICLClassifier
+
+    texts = [row["text"] for row in csv.DictReader((place.inputs / "rows.csv").open(newline=""))]
+    return ZICLClassifier(None, LABELS.split(","), method="z-icl+", encoder=encoder, offline=True).fit(texts)
 
 
 def fit(place: Place) -> None:
-    """Fit weights on a pile of texts, and save them."""
-    from zicl import ZICLClassifier
+    as_command(lambda: fitted(place, str(place.encoder)).save(place.work / "saved.zicl-clf"))
 
-    def fit_and_save() -> None:
-        texts = [row["text"] for row in csv.DictReader((place.inputs / "rows.csv").open(newline=""))]
-        made = ZICLClassifier(["terrible", "great"], method="encoder", encoder=str(place.encoder), offline=True)
-        made.fit(texts).save(place.work / "saved.zicl-clf")
 
-    as_command(fit_and_save)
+def export(place: Place) -> None:
+    from zicl.apps.export.run import export as write
+
+    as_command(lambda: write(fitted(place, str(place.inputs / "onnx")), place.work / "exported"))
+
+
+def write_onnx(place: Place) -> None:
+    """Write an encoder in ONNX and the texts to learn from."""
+    from tests.retrieve.test_onnx import half_precision_model, make_folder
+
+    half_precision_model(place.inputs / "model.onnx")
+    make_folder(place.inputs / "onnx", place.inputs / "model.onnx")
+    write_rows(place, 20)
+
+
+def exported_content(place: Place) -> Any:
+    """Return the hashes of an exported folder, which has its labels last."""
+    return hashes(place.work / "exported") if (place.work / "exported" / "labels.json").exists() else "nothing"
 
 
 def distill(place: Place) -> None:
@@ -406,6 +370,7 @@ JOBS = {
         Job("classify --save", with_model, save, looking(classifier_content)),
         Job("fit and save", lambda place: write_rows(place, 20), fit, looking(classifier_content)),
         Job("distill", lambda place: (write_rows(place, 30), with_model(place)), distill, looking(classifier_content)),
+        Job("export", write_onnx, export, exported_content),
         Job("evaluate", lambda place: (write_task_files(place), with_model(place)), evaluate,
             looking(results_content), timed=_VOLATILE),
         Job("study", write_study_files, study, study_content, timed=("*time.json", "*.svg", "*.png")),
@@ -415,3 +380,6 @@ JOBS = {
         Job("cached answers", lambda place: None, store_answers, looking(cache_content), timed=("*.sqlite*",)),
     ]
 }  # fmt: skip
+
+if __name__ == "__main__":
+    sweep_one(JOBS)

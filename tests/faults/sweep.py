@@ -1,4 +1,4 @@
-"""Break every file operation of a job in turn, each in a forked child, and check what is left: ``python -m`` this."""
+"""Break every file operation of a job in turn, each in a forked child, and check what is left."""
 
 from __future__ import annotations
 
@@ -12,19 +12,75 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from tests.faults import shim
-from tests.faults.jobs import JOBS, Job, Place
+from zicl.exceptions import ZICLError
 
 # A child that takes longer hangs.
 _TIMEOUT = 300
 # What a second run says of what the first one had finished.
 _FINISHED = ("exists already", "is removed already", "has a domain 'second' already")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folders of a sweep: ``work`` is watched, ``inputs`` is not; and the two tiny models."""
+
+    base: Path
+    lm: Path = Path()
+    encoder: Path = Path()
+
+    @property
+    def work(self) -> Path:
+        return self.base / "work"
+
+    @property
+    def inputs(self) -> Path:
+        folder = self.base / "inputs"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+
+@dataclass(frozen=True)
+class Job:
+    """``look`` returns what the artefact holds, "nothing", or "refused" where an error says what to do.
+
+    The content of files that match ``timed`` holds times or paths; files that match ``ignored`` are no artefacts.
+    """
+
+    name: str
+    prepare: Callable[[Place], None]
+    run: Callable[[Place], None]
+    look: Callable[[Place], Any]
+    timed: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+def as_command(function: Callable[[], object]) -> None:
+    """Call a function with the errors of the command line."""
+    try:
+        function()
+    except ZICLError as error:
+        sys.stderr.write(f"zicl: {error}\n")
+        sys.exit(error.exit_code)
+
+
+def looking(content: Callable[[Place], Any]) -> Callable[[Place], Any]:
+    """Return a function that gives "refused" for an error with a hint."""
+
+    def look(place: Place) -> Any:
+        try:
+            return content(place)
+        except ZICLError as error:
+            assert error.hint, error
+            return "refused"
+
+    return look
 
 
 @dataclass(frozen=True)
@@ -220,17 +276,13 @@ def _differences(found: dict[str, str], expected: dict[str, str]) -> str:
     )
 
 
-def main() -> None:
-    """Sweep one job: its name, a folder, the folders of the models, and at most how many faults."""
-    name, base, lm, encoder, most = sys.argv[1:6]
-    place = Place(Path(base), Path(lm), Path(encoder))
+def sweep_one(jobs: Mapping[str, Job]) -> None:
+    """Sweep one job: its name, a folder, at most how many faults, and the folders of the models."""
+    name, base, most, *models = sys.argv[1:]
+    place = Place(Path(base), *map(Path, models))
     os.environ["ZICL_HOME"] = str(place.work / "home")
     os.environ["TMPDIR"] = str(place.work / "tmp")
     os.environ["ZICL_OFFLINE"] = os.environ["HF_HUB_OFFLINE"] = "1"
     (place.work / "tmp").mkdir(parents=True)
-    found = Sweep(JOBS[name], place).run(int(most) or None)
+    found = Sweep(jobs[name], place).run(int(most) or None)
     (place.base / "found.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main()
