@@ -192,9 +192,9 @@ def write_folder(
     with atomic_write(folder) as complete:
         complete.mkdir()
         write_text(complete / LABELS, labels)
+        write_json(complete / CLASSIFIER, content)
         if add is not None:
             add(complete)
-        write_json(complete / CLASSIFIER, content)
     return folder
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import DOCUMENTS
-from tests.faults.sweep import Job, Place, as_command, looking, sweep_one
+from tests.faults.sweep import Job, Place, as_command, looking, sweep
 
 LABELS = "terrible,great"
 
@@ -32,7 +32,8 @@ def done(*arguments: object) -> None:
     try:
         call(*arguments)
     except SystemExit as ending:
-        assert not ending.code, arguments
+        if ending.code:
+            raise RuntimeError(f"{arguments} fails without a fault") from ending
 
 
 # -- inputs ----------------------------------------------------------------------------------------------
@@ -382,4 +383,4 @@ JOBS = {
 }  # fmt: skip
 
 if __name__ == "__main__":
-    sweep_one(JOBS)
+    sweep(JOBS)

@@ -1,4 +1,4 @@
-"""Run one sweep in a process of its own, with the shim before its C library."""
+"""Run sweeps in a process of their own, with the shim before its C library."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from tests.faults.shim import preloaded
 
 
-def run_sweep(module: str, job: str, base: Path, library: Path, most: int, *models: Path) -> dict[str, Any]:
-    """Return the numbers of a sweep and the problems that it found."""
+def run_sweep(module: str, jobs: list[str], base: Path, library: Path, most: int, *models: Path) -> dict[str, Any]:
+    """Return, by job, the numbers of a sweep and the problems that it found."""
     base.mkdir(parents=True)
-    command = [sys.executable, "-m", f"tests.faults.{module}", job, base, most, *models]
+    command = [sys.executable, "-m", f"tests.faults.{module}", ",".join(jobs), base, most, *models]
     done = subprocess.run(
         list(map(str, command)), env=preloaded(library), capture_output=True, text=True, errors="replace", check=False
     )

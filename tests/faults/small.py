@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.faults.sweep import Job, Place, as_command, looking, sweep_one
+from tests.faults.sweep import Job, Place, as_command, looking, sweep
 from zicl._util.files import atomic_write, write_json, write_text
 from zicl._util.locks import publish, remove_finished, work_folder
 
@@ -58,6 +58,33 @@ def publish_folder(place: Place) -> None:
     as_command(write)
 
 
+def write_vectors(place: Place) -> None:
+    """Write as numpy and FAISS do, whose own ways with files say nothing of a disk that is full in the end."""
+    import numpy as np
+
+    from zicl.retrieve import kinds
+
+    rows = np.arange(24, dtype=np.float32).reshape(3, 8)
+
+    def write() -> None:
+        with atomic_write(place.work / "made") as folder:
+            folder.mkdir()
+            kinds.write_array(folder / "rows.npy", rows)
+            kinds.write_vectors("flat", 8, 3, [rows], folder / "vectors.faiss", place.work)
+
+    as_command(write)
+
+
+def vectors_content(place: Place) -> Any:
+    import faiss
+    import numpy as np
+
+    if not (place.work / "made").exists():
+        return "nothing"
+    index = faiss.read_index(str(place.work / "made" / "vectors.faiss"))
+    return [np.load(place.work / "made" / "rows.npy").tolist(), index.ntotal]
+
+
 def build_corpus(place: Place) -> None:
     from zicl.corpus import builder
     from zicl.corpus.sources import find_sources
@@ -84,9 +111,10 @@ JOBS = {
         Job("folder", old_folder, write_folder, folder_content),
         Job("work folder", old_folder, publish_folder, folder_content),
         Job("new folder", lambda place: None, publish_folder, folder_content),
+        Job("vectors", lambda place: None, write_vectors, vectors_content),
         Job("corpus", write_raw, build_corpus, looking(corpus_content)),
     ]
 }
 
 if __name__ == "__main__":
-    sweep_one(JOBS)
+    sweep(JOBS)

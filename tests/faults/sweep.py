@@ -77,8 +77,7 @@ def looking(content: Callable[[Place], Any]) -> Callable[[Place], Any]:
         try:
             return content(place)
         except ZICLError as error:
-            assert error.hint, error
-            return "refused"
+            return "refused" if error.hint else f"an error without a hint: {error}"
 
     return look
 
@@ -101,7 +100,7 @@ def in_child(
     log: Path | None = None,
     seen: list[Any] | None = None,
 ) -> Ending:
-    """Call a function in a forked child whose operation ``number`` is broken; its value is what it put into ``seen``."""
+    """Call a function in a forked child whose operation ``number`` is broken; ``seen`` is filled by it in the child."""
     errors, result = place.base / "stderr", place.base / "result"
     result.unlink(missing_ok=True)
     sys.stdout.flush()
@@ -188,7 +187,8 @@ class Sweep:
         try:
             job.run(place)
         except SystemExit as ending:
-            assert not ending.code, f"{job.name} fails without a fault"
+            if ending.code:
+                raise RuntimeError(f"{job.name} fails without a fault") from ending
         self._look_here()
         # Forked children then share this memory instead of copying what the collector touches.
         gc.collect()
@@ -276,13 +276,14 @@ def _differences(found: dict[str, str], expected: dict[str, str]) -> str:
     )
 
 
-def sweep_one(jobs: Mapping[str, Job]) -> None:
-    """Sweep one job: its name, a folder, at most how many faults, and the folders of the models."""
-    name, base, most, *models = sys.argv[1:]
-    place = Place(Path(base), *map(Path, models))
-    os.environ["ZICL_HOME"] = str(place.work / "home")
-    os.environ["TMPDIR"] = str(place.work / "tmp")
+def sweep(jobs: Mapping[str, Job]) -> None:
+    """Sweep jobs: their names, a folder, at most how many faults of each, and the folders of the models."""
+    names, base, most, *models = sys.argv[1:]
     os.environ["ZICL_OFFLINE"] = os.environ["HF_HUB_OFFLINE"] = "1"
-    (place.work / "tmp").mkdir(parents=True)
-    found = Sweep(jobs[name], place).run(int(most) or None)
-    (place.base / "found.json").write_text(json.dumps(found))
+    found = {}
+    for name in names.split(","):
+        place = Place(Path(base) / name.replace(" ", "-"), *map(Path, models))
+        os.environ["ZICL_HOME"], os.environ["TMPDIR"] = str(place.work / "home"), str(place.work / "tmp")
+        (place.work / "tmp").mkdir(parents=True)
+        found[name] = Sweep(jobs[name], place).run(int(most) or None)
+    (Path(base) / "found.json").write_text(json.dumps(found))

@@ -143,7 +143,7 @@ def remove(path: Path) -> None:
     """Remove a file or folder; what cannot be removed is left, and removed by a later run."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
-    else:
+    elif path.exists() or path.is_symlink():
         with suppress(OSError):
             path.unlink()
 

@@ -73,8 +73,13 @@ def work_folder(target: Path, message: str) -> Iterator[Path]:
 
 def publish(finished: Path, target: Path, manifest: str) -> None:
     """Move a finished folder out of its work folder into the place of ``target``."""
-    write_text(finished.parent / _FINISHED, file_hash(finished / manifest))
+    note_finished(finished.parent, finished / manifest)
     replace_path(finished, target)
+
+
+def note_finished(work: Path, manifest: Path) -> None:
+    """Note in a work folder which manifest its target will have once nothing of the work is needed any more."""
+    write_text(work / _FINISHED, file_hash(manifest))
 
 
 def remove_finished(target: Path, manifest: str) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import atomic_write, read_json, write_json
+from zicl._util.files import read_json, write_json
 from zicl._util.locks import clear_folder, publish, work_folder
 from zicl._util.progress import ProgressReport, silent
 from zicl.corpus.store import Corpus, describe_files
 from zicl.exceptions import EmptyCorpusError, StorageError
 from zicl.retrieve.encoder import Encoder
-from zicl.retrieve.kinds import COMPRESSED, STORED, CompressedIndex, Kind, auto_kind, write_vectors
+from zicl.retrieve.kinds import COMPRESSED, STORED, CompressedIndex, Kind, auto_kind, write_array, write_vectors
 from zicl.retrieve.search import DEFAULT_PARAMS, SearchParams
 
 FOLDER, VECTORS, ROWS, MANIFEST = "index", "vectors.faiss", "rows.npy", "manifest.json"
@@ -65,7 +65,7 @@ def build_index(
         complete.mkdir()
         vectors = (np.load(shard) for shard in shards)
         write_vectors(chosen, encoder.dimension, len(rows), vectors, complete / VECTORS, partial / chosen, report)
-        np.save(complete / ROWS, rows)
+        write_array(complete / ROWS, rows)
         compressed = chosen in COMPRESSED
         manifest = {
             "format": COMPRESSED_FORMAT if compressed else FORMAT,
@@ -122,8 +122,7 @@ def embed_shard(
     path, shard = _shard_path(partial, start), rows[start : start + _SHARD]
     if not path.exists():
         vectors = encode(shard) if reuse is None else reuse.complete(start, shard, encode)
-        with atomic_write(path) as temporary, temporary.open("wb") as stream:
-            np.save(stream, vectors)
+        write_array(path, vectors)
     return path
 
 

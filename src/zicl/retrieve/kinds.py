@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, get_args
 
 import faiss
@@ -218,6 +219,12 @@ def _merge(trained: Path, parts: list[Path]) -> Any:
     for piece in pieces:
         piece.copy_subset_to(merged, inverted_lists.SUBSET_TYPE_ID_RANGE, 0, np.iinfo(np.int64).max)
     return merged
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write a .npy file. numpy's way with files says nothing of what cannot be written when it closes them."""
+    with atomic_write(path) as temporary, temporary.open("wb") as stream:
+        np.save(SimpleNamespace(write=stream.write), array, allow_pickle=False)
 
 
 def _write_faiss(index: Any, path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from zicl._util.locks import note_finished
 from zicl._util.process import __version__
 from zicl._util.progress import Progress
 from zicl.apps.distill.agreement import Agreement
@@ -20,6 +21,7 @@ from zicl.exceptions import ConfigError, EncoderMismatchError
 from zicl.inputs.pair import Text
 from zicl.inputs.texts import check_texts
 from zicl.persistence import (
+    CLASSIFIER,
     FORMAT,
     LABELS,
     check_label_names,
@@ -213,8 +215,13 @@ def encode_in_chunks(encoder: Encoder, texts: Sequence[Text]) -> Iterator[Vector
         yield encoder.encode([str(text.strip()) for text in texts[start : start + _CHUNK]])
 
 
-def save_distilled(classifier: DistilledClassifier, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a classifier to a new folder; one that holds exactly the same is left as it is."""
+def save_distilled(
+    classifier: DistilledClassifier, path: str | Path, *, overwrite: bool = False, work: Path | None = None
+) -> Path:
+    """Write a classifier to a new folder; one that holds exactly the same is left as it is.
+
+    ``work`` is the locked folder it was made in, which is of no more use afterwards.
+    """
     folder, linear, encoder, origin = Path(path), classifier.linear, classifier.encoder, classifier.origin
     content = {
         "format": FORMAT,
@@ -229,6 +236,8 @@ def save_distilled(classifier: DistilledClassifier, path: str | Path, *, overwri
 
     def add_weights(target: Path) -> None:
         write_linear(linear, target / _WEIGHTS)
+        if work is not None:
+            note_finished(work, target / CLASSIFIER)
 
     return write_folder(folder, content, classifier.labels_.to_toml(), add=add_weights, overwrite=overwrite)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zicl._util.files import check_replaceable, text_hash
-from zicl._util.locks import work_folder
+from zicl._util.locks import remove_finished, work_folder
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.apps.distill.agreement import measure_agreement
@@ -115,6 +115,7 @@ def distill_to(
     report: ProgressReport = silent,
 ) -> DistilledClassifier:
     """Distil and save to a folder; an interrupted run is resumed from ``NAME.partial`` beside it."""
+    remove_finished(output, CLASSIFIER)
     if output.exists() and not overwrite:
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
     check_replaceable(output, CLASSIFIER, "saved classifier")
@@ -122,7 +123,7 @@ def distill_to(
     texts = _check(teacher, texts, sample, held_out)
     with work_folder(output, f"{output} is being made by another process") as work:
         made = distill(teacher, texts, sample=sample, held_out=held_out, work=work, overwrite=overwrite, report=report)
-        save_distilled(made, output, overwrite=overwrite)
+        save_distilled(made, output, overwrite=overwrite, work=work)
     return made
 
 
