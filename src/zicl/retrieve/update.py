@@ -147,6 +147,7 @@ def _open_index(corpus: Corpus, encoder: Encoder | None, offline: bool) -> Index
 def _rebuild_index(changed: Corpus, old: Index, report: ProgressReport) -> None:
     """Build the index of the changed corpus, with the kind and search parameters of the old index and its vectors."""
     if (changed.path / FOLDER / MANIFEST).is_file():
+        remove_finished(changed.path / FOLDER, MANIFEST)
         return
     build_index(
         changed,
