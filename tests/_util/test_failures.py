@@ -30,6 +30,8 @@ def test_memory_that_ran_out(error):
     assert found.exit_code == 1
 
 
-@pytest.mark.parametrize("error", [ValueError("shapes differ"), RuntimeError("shapes differ"), FileNotFoundError(2, "")])
+@pytest.mark.parametrize(
+    "error", [ValueError("shapes differ"), RuntimeError("shapes differ"), FileNotFoundError(2, "")]
+)
 def test_a_bug_is_not_explained_away(error):
     assert explain(error) is None

@@ -34,7 +34,9 @@ def holder(tmp_path):
 def test_the_second_is_told_who_holds_it_since_when_and_what_to_do(tmp_path, holder):
     with pytest.raises(StorageError) as caught, locked(tmp_path / "folder", "it is being built"):
         pass
-    assert re.match(rf"it is being built \(process {holder.pid}, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\)", str(caught.value))
+    assert re.match(
+        rf"it is being built \(process {holder.pid}, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\)", str(caught.value)
+    )
     assert f"kill {holder.pid}" in caught.value.hint
 
 

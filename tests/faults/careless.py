@@ -17,7 +17,10 @@ def write(place: Place) -> None:
 
 JOBS = {
     "careless": Job(
-        "careless", lambda place: (place.work / "note").write_text("old"), write, lambda p: (p.work / "note").read_text()
+        "careless",
+        lambda place: (place.work / "note").write_text("old"),
+        write,
+        lambda p: (p.work / "note").read_text(),
     )
 }
 

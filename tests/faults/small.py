@@ -94,7 +94,9 @@ def build_corpus(place: Place) -> None:
 
 
 def write_raw(place: Place) -> None:
-    (place.inputs / "raw.txt").write_text("The lamp kept failing. Nobody complained.\n\nWe took the slow train north.\n")
+    (place.inputs / "raw.txt").write_text(
+        "The lamp kept failing. Nobody complained.\n\nWe took the slow train north.\n"
+    )
 
 
 def corpus_content(place: Place) -> Any:

@@ -103,9 +103,10 @@ def _one_at_a_time(fetch: Callable[..., Path]) -> Callable[..., Path]:
 
     @wraps(fetch)
     def waiting(asset: Asset, *, accept_licence: bool = False, report: ProgressReport = silent) -> Path:
-        if asset.is_fetched:
-            return asset.folder
         lock = asset.folder.with_name(f".{asset.name}.lock")
+        # What a killed process left is removed by taking its lock.
+        if asset.is_fetched and not lock.exists():
+            return asset.folder
         message = f"{asset.name} is being fetched by another process"
         with locked(lock, message, waiting=lambda said: report(f"waiting: {said}", 0, None)):
             return fetch(asset, accept_licence=accept_licence, report=report)

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from zicl._util.failures import storage_errors
+from zicl._util.failures import storage_errors as storage_errors  # noqa: PLC0414 - part of this module
 from zicl.exceptions import StorageError, UsageError
 
 # Part of the names of temporary files: a process number means nothing on another machine.

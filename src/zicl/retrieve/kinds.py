@@ -229,5 +229,6 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
 
 def _write_faiss(index: Any, path: Path) -> None:
     # By Python's file, because FAISS' own says nothing of what it cannot write when it is closed.
+    writer: Any = faiss
     with atomic_write(path) as temporary, temporary.open("wb") as stream:
-        faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write, _PIECE))
+        faiss.write_index(index, writer.PyCallbackIOWriter(stream.write, _PIECE))
