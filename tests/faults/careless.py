@@ -15,14 +15,15 @@ def write(place: Place) -> None:
     temporary.unlink()
 
 
-JOBS = {
-    "careless": Job(
-        "careless",
-        lambda place: (place.work / "note").write_text("old"),
-        write,
-        lambda p: (p.work / "note").read_text(),
-    )
-}
+def prepare(place: Place) -> None:
+    (place.work / "note").write_text("old")
+
+
+def look(place: Place) -> str:
+    return (place.work / "note").read_text()
+
+
+JOBS = {"careless": Job("careless", prepare, write, look)}
 
 if __name__ == "__main__":
     sweep(JOBS)

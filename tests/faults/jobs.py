@@ -383,7 +383,8 @@ JOBS = {
             ignored=("home/fetching-*", "home/downloads*")),
         Job("model conversion", lambda place: (place.inputs / "tiny.gguf").write_bytes(b"tiny"), convert,
             folder_content("converted", "zicl.json")),
-        Job("cached answers", lambda place: None, store_answers, looking(cache_content), timed=("*.sqlite",), ignored=("*.sqlite-*",)),
+        Job("cached answers", lambda place: None, store_answers, looking(cache_content),
+            timed=("*.sqlite",), ignored=("*.sqlite-*",)),
     ]
 }  # fmt: skip
 
