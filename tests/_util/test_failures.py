@@ -19,6 +19,7 @@ from zicl._util.failures import explain
         RuntimeError("std::bad_alloc"),
         RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried"),
         RuntimeError("can't start new thread"),
+        pa.lib.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),
         torch.OutOfMemoryError("CUDA out of memory"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
     ],

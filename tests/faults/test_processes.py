@@ -136,13 +136,12 @@ def test_the_second_is_refused_and_a_killed_one_is_taken_over(name, commands, tm
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
-@pytest.mark.parametrize("megabytes", [8, 40, 120])
-@pytest.mark.parametrize("name", ["corpus build", "classify", "distill"])
+@pytest.mark.parametrize("megabytes", [4, 60])
+@pytest.mark.parametrize("name", ["corpus build", "classify"])
 def test_too_little_memory_is_an_error_that_says_what_to_lower(name, megabytes, commands, tmp_path, encoder_folder):
-    commands = dict(commands)
     if name == "corpus build":
         # One document without an end takes its size several times.
-        (tmp_path / "long.txt").write_text("the lamp failed again " * 2_000_000)
+        (tmp_path / "long.txt").write_text("the lamp failed again " * 200_000)
         commands[name] = ["corpus", "build", tmp_path / "long.txt", "--encoder", encoder_folder, "-o"]
     output = tmp_path / ("out.csv" if name == "classify" else "out")
     command = [sys.executable, "-c", LIMITED, megabytes << 20, *commands[name], output]

@@ -18,7 +18,7 @@ _FAILING = (errno.EIO, errno.EFBIG, errno.ESTALE, errno.ENXIO, errno.EMFILE, err
 # What libraries that are not written in Python put into the message of an error of their own.
 _CODE = re.compile(r"(?:os error|code:|errno) (\d+)")
 _DISK = (*_FULL, *_FORBIDDEN, *_FAILING)
-_OUT_OF_MEMORY = ("bad_alloc", "out of memory", "not enough memory", "allocate memory", "start new thread")
+_OUT_OF_MEMORY = ("bad_alloc", "out of memory", "not enough memory", "allocate memory", "start new thread", "launch worker thread")
 
 
 @contextmanager
@@ -91,8 +91,8 @@ def _says_out_of_memory(error: BaseException) -> bool:
         return True
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
-    # faiss, Arrow and torch's CPU allocator have no class of their own for it; nor has a thread without a stack.
-    return isinstance(error, RuntimeError | OSError) and any(text in str(error) for text in _OUT_OF_MEMORY)
+    # FAISS and torch's CPU allocator have no class of their own for it; nor has a thread without room for its stack.
+    return isinstance(error, Exception) and any(text in str(error) for text in _OUT_OF_MEMORY)
 
 
 def explain(error: BaseException) -> ZICLError | None:
