@@ -18,7 +18,14 @@ _FAILING = (errno.EIO, errno.EFBIG, errno.ESTALE, errno.ENXIO, errno.EMFILE, err
 # What libraries that are not written in Python put into the message of an error of their own.
 _CODE = re.compile(r"(?:os error|code:|errno) (\d+)")
 _DISK = (*_FULL, *_FORBIDDEN, *_FAILING)
-_OUT_OF_MEMORY = ("bad_alloc", "out of memory", "not enough memory", "allocate memory", "start new thread", "launch worker thread")
+_OUT_OF_MEMORY = (
+    "bad_alloc",
+    "out of memory",
+    "not enough memory",
+    "allocate memory",
+    "start new thread",
+    "launch worker thread",
+)
 
 
 @contextmanager
