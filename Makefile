@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser soak test-vllm fuzz
+.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser soak test-vllm fuzz test-faults
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -130,6 +130,11 @@ bench-scale: $(VENV)/.clustered
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[bench]"
 	$(BIN)/python benchmarks/spread.py
 	$(BIN)/python benchmarks/index.py
+
+# Every file operation of every artefact fails once, processes meet at one output, are killed, and lack memory.
+test-faults: $(VENV)/.tested
+	rm -f benchmarks/results/faults.json
+	ZICL_FAULTS_RESULTS=benchmarks/results/faults.json $(BIN)/python -m pytest -m faults tests/faults
 
 clean:
 	rm -rf $(VENV) $(VENV)-vllm $(VENV)-wheel dist

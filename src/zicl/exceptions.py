@@ -27,7 +27,8 @@
     │   ├── ServerError         an inference server that fails, or cannot give log-likelihoods
     │   └── BudgetError         the spending limit is reached; answers received so far are kept
     ├── ClusterError            a Ray cluster that cannot be reached, or loses its workers
-    └── StorageError            full disk, read-only folder, a target that exists already
+    ├── StorageError            full disk, read-only folder, a target that exists already
+    └── MemoryLimitError        memory ran out
 
 The message says what was wrong and what was expected; ``hint`` says what to do.
 ``PileWarning`` is the one warning: the texts to learn from allow an answer, but not the one that was hoped for.
@@ -178,6 +179,10 @@ class ClusterError(ZICLError):
 
 class StorageError(ZICLError):
     """Writing failed: full disk, read-only folder, or a target that exists already."""
+
+
+class MemoryLimitError(ZICLError):
+    """Memory ran out; the hint says what to lower."""
 
 
 def first_line(error: BaseException) -> str:

@@ -16,21 +16,12 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
-from zicl._util.files import (
-    check_inside,
-    check_replaceable,
-    read_json,
-    replace_folder,
-    storage_errors,
-    write_json,
-    write_text,
-)
+from zicl._util.files import atomic_write, check_inside, check_replaceable, read_json, write_json, write_text
 from zicl._util.process import __version__
 from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
 from zicl.config import (
@@ -372,16 +363,12 @@ def write_folder(
             return folder
         raise exists_error(folder)
     check_replaceable(folder, CLASSIFIER, "saved classifier")
-    with storage_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
-            complete = Path(scratch) / folder.name
-            complete.mkdir()
-            write_text(complete / LABELS, labels)
-            if add is not None:
-                add(complete)
-            write_json(complete / CLASSIFIER, content)
-            replace_folder(complete, folder)
+    with atomic_write(folder) as complete:
+        complete.mkdir()
+        write_text(complete / LABELS, labels)
+        write_json(complete / CLASSIFIER, content)
+        if add is not None:
+            add(complete)
     return folder
 
 

@@ -11,14 +11,16 @@ import shutil
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+from functools import wraps
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from zicl._util.files import atomic_write, home, read_json, storage_errors, write_json
+from zicl._util.locks import locked
 from zicl._util.packages import check_hash, fetch_archive, kept_archive
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.registry import Registry, did_you_mean
@@ -128,6 +130,23 @@ def find_asset(name: str, *, offline: bool = False, report: ProgressReport = sil
     return asset.folder
 
 
+def _one_at_a_time(fetch: Callable[..., Path]) -> Callable[..., Path]:
+    """Let other processes that want the same asset wait until the first one has it."""
+
+    @wraps(fetch)
+    def waiting(asset: Asset, *, accept_licence: bool = False, report: ProgressReport = silent) -> Path:
+        lock = asset.folder.with_name(f".{asset.name}.lock")
+        # What a killed process left is removed by taking its lock.
+        if asset.is_fetched and not lock.exists():
+            return asset.folder
+        message = f"{asset.name} is being fetched by another process"
+        with locked(lock, message, waiting=lambda said: report(f"waiting: {said}", 0, None)):
+            return fetch(asset, accept_licence=accept_licence, report=report)
+
+    return waiting
+
+
+@_one_at_a_time
 def pull(asset: Asset, *, accept_licence: bool = False, report: ProgressReport = silent) -> Path:
     """Fetch, check, unpack and convert an asset; if a step fails, only checked archives stay, for the next pull."""
     if asset.is_fetched:
@@ -141,12 +160,7 @@ def pull(asset: Asset, *, accept_licence: bool = False, report: ProgressReport =
         raise _offline_error(asset)
     check_space(asset)
     with storage_errors(asset.folder):
-        try:
-            _install(asset, *_fetch(asset, report), report)
-        except FileNotFoundError:
-            # Another process finished the same asset, and has removed the archives.
-            if not asset.is_fetched:
-                raise
+        _install(asset, *_fetch(asset, report), report)
         _remove_archives(asset)
     return asset.folder
 
@@ -156,7 +170,7 @@ def _install(asset: Asset, source: Asset, archives: list[Path], report: Progress
     report(f"unpacking {asset.name}", 0, None)
     if asset.folder.exists() and not asset.is_fetched:
         shutil.rmtree(asset.folder)
-    with atomic_write(asset.folder) as folder:
+    with atomic_write(asset.folder, replace=False) as folder:
         folder.mkdir(parents=True)
         try:
             _unpack(source, archives, folder)

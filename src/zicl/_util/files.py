@@ -1,29 +1,36 @@
-"""Write files and folders atomically, lock folders, and read and hash files.
+"""Write files and folders atomically, and read and hash files.
 
 Writers use a temporary path beside the target and rename it when it is complete: readers never see half a file.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import glob
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
+import sys
 import tomllib
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from zicl._util.failures import storage_errors as storage_errors  # noqa: PLC0414 - part of this module
 from zicl._util.strict_json import DEEPEST, TOO_DEEP, is_deep, parse_json
 from zicl.exceptions import StorageError, UsageError, ZICLError
 
-# A disk with fewer free bytes counts as full.
-_FULL_BELOW = 1 << 20
-_LOCK = ".lock"
+# Part of the names of temporary files: a process number means nothing on another machine.
+_HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]
+# Of renameat2(2): paths are relative to the current folder, and both exist and change places.
+_HERE_FD, _EXCHANGE = -100, 2
 # Settings, labels and manifests; the largest that are in use have a few megabytes.
 _LONGEST_DOCUMENT = 64 << 20
 # The time of the TOML parser grows with the square of the parts of a dotted key.
@@ -37,47 +44,104 @@ def home() -> Path:
 
 
 @contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's errors for a full disk or a read-only folder into a StorageError."""
-    full = StorageError(
-        f"the disk is full: {path} could not be written",
-        hint="free some space, or point ZICL_HOME or the output to another disk; then run it again",
-    )
-    try:
-        yield
-    except RuntimeError as error:
-        # FAISS and safetensors raise this, not OSError, when a write fails.
-        existing = next(p for p in (path, *path.absolute().parents) if p.exists())
-        if shutil.disk_usage(existing).free < _FULL_BELOW:
-            raise full from error
-        raise
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise full from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise StorageError(
-                f"{path} cannot be written: {error.strerror}",
-                hint="choose a folder you may write to (for models and caches: the variable ZICL_HOME)",
-            ) from error
-        raise
-
-
-@contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside ``path``: renamed to ``path`` when the block succeeds, else removed.
 
-    If two processes write the same folder, the one that finishes first wins: folders written this way are named
-    after their content.
+    What was written is on disk before it is renamed, and has the permissions that the umask gives. What killed
+    processes left beside ``path`` is removed. Without ``replace`` a folder that another process wrote meanwhile stays:
+    for folders that are named after their content.
     """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.tmp")
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(path)
+        temporary = path.with_name(f".{path.name}.{_HERE}-{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
         try:
             yield temporary
-            if not (path.is_dir() and temporary.is_dir()):
-                os.replace(temporary, path)
+            replace_path(temporary, path, replace=replace)
         finally:
-            _remove(temporary)
+            remove(temporary)
+
+
+def replace_path(finished: Path, target: Path, *, replace: bool = True) -> None:
+    """Rename a finished file or folder to ``target``, in whose place it comes at once; a replaced folder is removed."""
+    _settle(finished)
+    if not finished.is_dir():
+        os.replace(finished, target)
+        return
+    if replace and target.is_dir() and any(target.iterdir()):
+        exchange(finished, target)
+        remove(finished)
+    else:
+        try:
+            os.replace(finished, target)
+        except OSError:
+            # Another process has finished the same folder first.
+            if replace or not target.is_dir():
+                raise
+    _sync(target.parent)
+
+
+def exchange(folder: Path, target: Path) -> None:
+    """Exchange two folders: in one step where the system can, else ``target`` is missing between two renames."""
+    here = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+    rename = getattr(here, "renameat2", None)
+    if rename is not None:
+        if rename(_HERE_FD, os.fsencode(folder), _HERE_FD, os.fsencode(target), _EXCHANGE) == 0:
+            return
+        if (code := ctypes.get_errno()) not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(code, os.strerror(code), str(target))
+    aside = target.with_name(f".{target.name}.{_HERE}-{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    os.replace(target, aside)
+    os.replace(folder, target)
+    os.replace(aside, folder)
+
+
+def _settle(finished: Path) -> None:
+    """Put what was written on disk, with the permissions that the umask gives: some libraries write for one user."""
+    paths = [finished, *finished.rglob("*")] if finished.is_dir() else [finished]
+    for path in paths:
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o666 & ~_umask())
+        _sync(path)
+
+
+@cache
+def _umask() -> int:
+    # The system tells it only to those who set it.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file or the entries of a folder are on disk; only POSIX systems can do so for a folder."""
+    if os.name != "posix" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the temporary files that killed processes of this machine left beside ``path``."""
+    for stale in path.parent.glob(f".{glob.escape(path.name)}.{_HERE}-*.tmp"):
+        if not is_alive(int(stale.name.removesuffix(".tmp").split("-")[-2])):
+            remove(stale)
+
+
+def is_alive(process: int) -> bool:
+    """Return whether a process of this machine is running; where that cannot be known, it counts as running."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def check_replaceable(target: Path, manifest: str, what: str) -> None:
@@ -87,45 +151,13 @@ def check_replaceable(target: Path, manifest: str, what: str) -> None:
         raise StorageError(f"{target} exists and is not a {what}", hint="choose another name, or remove it first")
 
 
-def replace_folder(folder: Path, target: Path) -> None:
-    """Rename a finished folder to ``target``; an existing one is moved aside first and then removed."""
-    replaced = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.old")
-    if target.exists():
-        os.replace(target, replaced)
-    os.replace(folder, target)
-    _remove(replaced)
-
-
-@contextmanager
-def locked(folder: Path, message: str) -> Iterator[None]:
-    """Create a folder and hold a lock in it, or raise an error with ``message`` if another process holds it."""
-    from filelock import FileLock, Timeout
-
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / _LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise StorageError(message, hint="wait for it to end, or stop it") from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file or folder; what cannot be removed is left, and removed by a later run."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def clear_folder(folder: Path) -> None:
-    """Remove everything in a folder except for its lock."""
-    for path in folder.iterdir():
-        if path.name != _LOCK:
-            _remove(path)
+    elif path.exists() or path.is_symlink():
+        with suppress(OSError):
+            path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 
+from zicl._util.failures import explain
 from zicl.exceptions import ZICLError
 
 # The exit code of typer, and of a shell, after Ctrl-C.
@@ -36,9 +37,12 @@ def _run() -> None:
     try:
         check_renamed(sys.argv[1:])
         app(prog_name="zicl")
-    except ZICLError as error:
-        sys.stderr.write(f"zicl: {printable(as_options(str(error)))}\n")
-        sys.exit(error.exit_code)
+    except Exception as error:
+        shown = error if isinstance(error, ZICLError) else explain(error)
+        if shown is None:
+            raise
+        sys.stderr.write(f"zicl: {printable(as_options(str(shown)))}\n")
+        sys.exit(shown.exit_code)
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:
             _say_stopped()

@@ -236,7 +236,9 @@ def classify(
     )
     print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     filled = [row for row in rows if not row.empty]
-    with nullcontext() if cluster_choice is None else connected(cluster_choice) as cluster:
+    from zicl.inputs.output import output_lock
+
+    with output_lock(output), nullcontext() if cluster_choice is None else connected(cluster_choice) as cluster:
         # What is fitted here is fitted as a worker would fit it.
         use_threads(None if cluster is None else cluster.threads)
         with progress_bars() as report:

@@ -291,6 +291,7 @@ def _embed_on(found: Cluster, corpus: Corpus, encoder: Encoder, *, offline: bool
 
 def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> Corpus | None:
     """Return the corpus of these sources if its text is complete and its index is not, after an interruption."""
+    from zicl._util.locks import remove_finished
     from zicl.corpus.builder import BUILD_KEY, build_key
     from zicl.corpus.manifest import MANIFEST
     from zicl.corpus.store import Corpus
@@ -302,6 +303,7 @@ def _unfinished(output: Path, sources: list[Source], options: BuildOptions) -> C
     if any(source.path == "-" for source in sources) or key.read_text().strip() != build_key(sources, options):
         return None
     corpus = Corpus.open(output)
+    remove_finished(output, MANIFEST)
     print_status(f"{output} has its text; building its index")
     return corpus
 

@@ -42,6 +42,11 @@ def distill(
     json_output: JsonOption = False,
 ) -> None:
     """Train a small classifier on the language model's predictions; it runs at the encoder's speed."""
+    if output.exists():
+        from zicl._util.locks import remove_finished
+        from zicl.persistence import CLASSIFIER
+
+        remove_finished(output, CLASSIFIER)
     preflight(new_folder=None if overwrite else output, save=output, file=file)
     from zicl.inputs.tables import read_rows
 

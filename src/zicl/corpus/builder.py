@@ -17,13 +17,10 @@ import pyarrow as pa
 
 from zicl._util.files import (
     check_replaceable,
-    clear_folder,
-    locked,
     read_json,
-    replace_folder,
-    storage_errors,
     write_text,
 )
+from zicl._util.locks import clear_folder, publish, remove_finished, work_folder
 from zicl._util.process import __version__
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import stable_hash
@@ -68,25 +65,23 @@ def build_corpus(
     for name, limit in {"max_paragraphs": options.max_paragraphs, **options.domain_paragraphs}.items():
         if limit < 1:
             raise UsageError(f"the maximum number of paragraphs, {name}, is {limit}; expected at least 1")
+    remove_finished(target, MANIFEST)
     if target.exists() and not overwrite:
         raise StorageError(f"{target} exists already", hint="choose another name with -o, or pass --overwrite")
     check_replaceable(target, MANIFEST, "corpus")
-    partial = target.with_name(target.name + ".partial")
     can_resume = all(source.path != "-" for source in sources)
-    with locked(partial, f"{target} is being built by another process"):
+    with work_folder(target, f"{target} is being built by another process") as partial:
         state = _resume(partial, build_key(sources, options), can_resume=can_resume)
         write_shards(sources, options, partial, state, report, split)
         if state.sentences == 0:
-            shutil.rmtree(partial, ignore_errors=True)
+            clear_folder(partial)
             raise EmptyCorpusError(
                 "no sentence was found in " + ", ".join(source.name for source in sources[:5]),
                 hint="check that the files hold text, and --text-column for .jsonl, .csv and .parquet",
             )
-        with storage_errors(partial):
-            complete = _write_corpus(sources, options, partial, state, seen or SeenSentences(), report)
-            write_text(complete / BUILD_KEY, state.key + "\n")
-            replace_folder(complete, target)
-        shutil.rmtree(partial, ignore_errors=True)
+        complete = _write_corpus(sources, options, partial, state, seen or SeenSentences(), report)
+        write_text(complete / BUILD_KEY, state.key + "\n")
+        publish(complete, target, MANIFEST)
     return Corpus.open(target, verify=False)
 
 

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zicl._util.files import locked, write_json
+from zicl._util.files import write_json
+from zicl._util.locks import locked
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.registry import did_you_mean
 from zicl.corpus.builder import build_corpus
@@ -105,18 +106,12 @@ def _write_concatenated(
 def remove_domains(path: str | Path, names: Sequence[str]) -> Corpus:
     """Mark domains as removed: nothing uses them any more. Text and vectors stay on disk until ``compact``."""
     folder = Path(path).resolve()
-    work = folder.with_name(folder.name + ".partial")
-    existed = work.exists()
     read_manifest(folder)
-    with locked(work, f"{folder} is being changed by another process"):
-        try:
-            corpus = Corpus.open(folder)
-            _check_removable(corpus, names)
-            write_json(folder / MANIFEST, _manifest_without(corpus, names))
-        finally:
-            # An existing folder belongs to a killed change, which needs it to resume.
-            if not existed:
-                shutil.rmtree(work, ignore_errors=True)
+    # The work folder of a killed change stays: it is needed to resume.
+    with locked(folder.with_name(folder.name + ".partial"), f"{folder} is being changed by another process"):
+        corpus = Corpus.open(folder)
+        _check_removable(corpus, names)
+        write_json(folder / MANIFEST, _manifest_without(corpus, names))
     return Corpus.open(folder, verify=False)
 
 

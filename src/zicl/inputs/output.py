@@ -11,11 +11,13 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from zicl._util.files import read_json, storage_errors, text_hash, write_json
+from zicl._util.locks import locked
 from zicl.exceptions import StorageError, UsageError
 from zicl.inputs.tables import InputRow
 
@@ -38,6 +40,13 @@ def check_output_path(path: Path) -> None:
 def metadata_path(path: Path) -> Path:
     """Return the file beside an output that records how it was written, and the size and hash of its chunks."""
     return path.with_name(f".{path.name}.zicl.json")
+
+
+def output_lock(path: Path | None) -> AbstractContextManager[None]:
+    """Lock an output file, if there is one: two processes would write the same rows."""
+    if path is None:
+        return nullcontext()
+    return locked(path.with_name(f".{path.name}.lock"), f"{path} is being written by another process")
 
 
 @dataclass(frozen=True)
@@ -182,6 +191,9 @@ class OutputFile:
                 self._start()
             with self.path.open("ab") as stream:
                 stream.write(encoded)
+                # On disk before the note says so, even if the machine loses power.
+                stream.flush()
+                os.fsync(stream.fileno())
             self._digest.update(encoded)
             self._write_note(self.path.stat().st_size)
         self._mark_done(records)

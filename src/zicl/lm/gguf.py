@@ -24,7 +24,7 @@ def converted_folder(path: Path, *, report: ProgressReport = silent) -> Path:
     folder = home() / "converted" / file_hash(path)[:32]
     if not (folder / NOTE).is_file():
         report("converting", 0, None, f"{path.name}: once, half a minute or more")
-        with atomic_write(folder) as temporary:
+        with atomic_write(folder, replace=False) as temporary:
             temporary.mkdir(parents=True)
             convert(path, temporary)
     return folder

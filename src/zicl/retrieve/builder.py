@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import atomic_write, clear_folder, locked, read_json, replace_folder, storage_errors, write_json
+from zicl._util.files import read_json, write_json
+from zicl._util.locks import clear_folder, publish, work_folder
 from zicl._util.progress import ProgressReport, silent
 from zicl.corpus.store import Corpus, describe_files
 from zicl.exceptions import EmptyCorpusError, StorageError
 from zicl.retrieve.encoder import Encoder
-from zicl.retrieve.kinds import COMPRESSED, STORED, CompressedIndex, Kind, auto_kind, write_vectors
+from zicl.retrieve.kinds import COMPRESSED, STORED, CompressedIndex, Kind, auto_kind, write_array, write_vectors
 from zicl.retrieve.search import DEFAULT_PARAMS, SearchParams
 
 FOLDER, VECTORS, ROWS, MANIFEST = "index", "vectors.faiss", "rows.npy", "manifest.json"
@@ -47,8 +48,7 @@ def build_index(
     if len(rows) == 0:
         raise EmptyCorpusError(f"{corpus.path} holds no sentence to index")
     chosen = auto_kind(kind, len(rows))
-    partial = corpus.path / (FOLDER + ".partial")
-    with locked(partial, f"{corpus.path} is being indexed by another process"), storage_errors(partial):
+    with work_folder(corpus.path / FOLDER, f"{corpus.path} is being indexed by another process") as partial:
         # Reused vectors in half precision must not pass for embedded ones in the next build.
         half = {"vectors": "half"} if reuse is not None and isinstance(reuse.index, CompressedIndex) else {}
         _prepare(partial, {"corpus": corpus.hash, "encoder": encoder.identity, **half})
@@ -67,7 +67,7 @@ def build_index(
         complete.mkdir()
         vectors = (np.load(shard) for shard in shards)
         write_vectors(chosen, encoder.dimension, len(rows), vectors, complete / VECTORS, partial / chosen, report)
-        np.save(complete / ROWS, rows)
+        write_array(complete / ROWS, rows)
         compressed = chosen in COMPRESSED
         manifest = {
             "format": COMPRESSED_FORMAT if compressed else FORMAT,
@@ -78,9 +78,8 @@ def build_index(
             "files": describe_files(complete, (VECTORS, ROWS, STORED) if compressed else (VECTORS, ROWS)),
         }
         write_json(complete / MANIFEST, params.add_to(manifest))
-        replace_folder(complete, corpus.path / FOLDER)
+        publish(complete, corpus.path / FOLDER, MANIFEST)
         report("indexing", 1, 1, chosen)
-    shutil.rmtree(partial, ignore_errors=True)
     return corpus.path / FOLDER
 
 
@@ -127,8 +126,7 @@ def embed_shard(
     path, shard = _shard_path(partial, start), rows[start : start + _SHARD]
     if not path.exists():
         vectors = encode(shard) if reuse is None else reuse.complete(start, shard, encode)
-        with atomic_write(path) as temporary, temporary.open("wb") as stream:
-            np.save(stream, vectors)
+        write_array(path, vectors)
     return path
 
 

@@ -41,7 +41,7 @@ def index_texts(
         return index
     folder = home() / "corpora" / f"{stable_hash(FORMAT, __version__, model.identity, *texts):032x}.zicl"
     if not folder.exists():
-        with atomic_write(folder) as temporary:
+        with atomic_write(folder, replace=False) as temporary:
             _build(texts, temporary, model, report)
     return Index.open(folder, encoder=model, offline=offline)
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, get_args
 
 import faiss
@@ -42,7 +43,8 @@ _FLAT_UP_TO, _SQ8_UP_TO = 1_000_000, 4_000_000
 # Candidates per result: 8-bit codes hardly change the order of the vectors, product quantisation does.
 _REFINE = {"ivf-sq8": 2, "ivf-pq": 8}
 _TRAIN_PER_LIST, _TRAIN_ITERATIONS = 40, 10
-_PART = 1 << 18
+# Vectors per part of a compressed index, and bytes that are written at once.
+_PART, _PIECE = 1 << 18, 1 << 20
 _PQ_DIMENSIONS, _PQ_CENTROIDS = 8, 256
 
 VectorReader = Callable[[NDArray[np.int64]], NDArray[np.float32]]
@@ -166,7 +168,7 @@ def write_vectors(
     index = faiss.IndexFlatIP(dimension)
     for part in parts:
         index.add(np.ascontiguousarray(part, dtype=np.float32))
-    faiss.write_index(index, str(path))
+    _write_faiss(index, path)
 
 
 def write_half_precision(dimension: int, count: int, parts: Iterable[NDArray[np.float32]], path: Path) -> VectorReader:
@@ -255,6 +257,14 @@ def _merge(trained: Path, parts: list[Path]) -> Any:
     return merged
 
 
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write a .npy file. numpy's way with files says nothing of what cannot be written when it closes them."""
+    with atomic_write(path) as temporary, temporary.open("wb") as stream:
+        np.save(SimpleNamespace(write=stream.write), array, allow_pickle=False)
+
+
 def _write_faiss(index: Any, path: Path) -> None:
-    with atomic_write(path) as temporary:
-        faiss.write_index(index, str(temporary))
+    # By Python's file, because FAISS' own says nothing of what it cannot write when it is closed.
+    writer: Any = faiss
+    with atomic_write(path) as temporary, temporary.open("wb") as stream:
+        faiss.write_index(index, writer.PyCallbackIOWriter(stream.write, _PIECE))

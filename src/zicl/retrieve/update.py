@@ -6,7 +6,6 @@ it is complete. A killed change leaves the corpus as it was, and resumes when it
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import clear_folder, locked, read_json, replace_folder, storage_errors, write_json
+from zicl._util.files import read_json, write_json
+from zicl._util.locks import clear_folder, publish, remove_finished, work_folder
 from zicl._util.progress import ProgressReport, silent
 from zicl.corpus.builder import build_key
 from zicl.corpus.manifest import MANIFEST, read_manifest
@@ -49,6 +49,7 @@ def add_domains(
     last.
     """
     old = Corpus.open(path)
+    remove_finished(old.path.resolve() if output is None else Path(output), MANIFEST)
     check_new_domains(old, sources)
     # Change the corpus that a link leads to, not the link.
     target = old.path.resolve() if output is None else Path(output)
@@ -68,7 +69,7 @@ def add_domains(
         changed = _changed_text(work, lambda: add_text(old, sources, options, work, report))
         if index is not None:
             _rebuild_index(changed, index, report)
-        replace_folder(changed.path, target)
+        publish(changed.path, target, MANIFEST)
     return Corpus.open(target, verify=False)
 
 
@@ -77,6 +78,7 @@ def compact(
 ) -> Corpus:
     """Free the space of removed domains: rows get the numbers they have in a corpus built without these domains."""
     old = Corpus.open(path)
+    remove_finished(old.path.resolve(), MANIFEST)
     if old.subset.is_everything:
         return old
     index = _open_index(old, encoder, offline)
@@ -89,7 +91,7 @@ def compact(
         changed = _changed_text(work, write_rest)
         if index is not None:
             _rebuild_index(changed, index, report)
-        replace_folder(changed.path, old.path.resolve())
+        publish(changed.path, old.path.resolve(), MANIFEST)
     return Corpus.open(path, verify=False)
 
 
@@ -116,8 +118,7 @@ def change_kind(
 @contextmanager
 def _change(target: Path, key: str | None, old: Corpus) -> Iterator[Path]:
     """Lock a work folder beside ``target``; files that a killed change with the same key left there are kept."""
-    work = target.with_name(target.name + ".partial")
-    with locked(work, f"{target} is being changed by another process"), storage_errors(work):
+    with work_folder(target, f"{target} is being changed by another process") as work:
         if read_manifest(old.path) != old.manifest:
             raise StorageError(f"{old.path} was changed by another process meanwhile", hint="run it again")
         state = work / "state.json"
@@ -127,9 +128,8 @@ def _change(target: Path, key: str | None, old: Corpus) -> Iterator[Path]:
         try:
             yield work
         except EmptyCorpusError:
-            shutil.rmtree(work, ignore_errors=True)
+            clear_folder(work)
             raise
-    shutil.rmtree(work, ignore_errors=True)
 
 
 def _changed_text(work: Path, write: Callable[[], Path]) -> Corpus:
@@ -147,6 +147,7 @@ def _open_index(corpus: Corpus, encoder: Encoder | None, offline: bool) -> Index
 def _rebuild_index(changed: Corpus, old: Index, report: ProgressReport) -> None:
     """Build the index of the changed corpus, with the kind and search parameters of the old index and its vectors."""
     if (changed.path / FOLDER / MANIFEST).is_file():
+        remove_finished(changed.path / FOLDER, MANIFEST)
         return
     build_index(
         changed,

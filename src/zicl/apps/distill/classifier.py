@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, FiniteFloat
 from sklearn.utils.validation import check_is_fitted
 
+from zicl._util.locks import note_finished
 from zicl._util.process import __version__
 from zicl._util.progress import Progress
 from zicl._util.schema import Count, Entries, Sha256, Strict
@@ -22,6 +23,7 @@ from zicl.exceptions import ConfigError, EncoderMismatchError
 from zicl.inputs.pair import Text
 from zicl.inputs.texts import check_texts
 from zicl.persistence import (
+    CLASSIFIER,
     FORMAT,
     ModelEntry,
     check_content,
@@ -281,8 +283,13 @@ def encode_in_chunks(encoder: Encoder, texts: Sequence[Text]) -> Iterator[Vector
         yield encoder.encode([str(text.strip()) for text in texts[start : start + _CHUNK]])
 
 
-def save_distilled(classifier: DistilledClassifier, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a classifier to a new folder; one that holds exactly the same is left as it is."""
+def save_distilled(
+    classifier: DistilledClassifier, path: str | Path, *, overwrite: bool = False, work: Path | None = None
+) -> Path:
+    """Write a classifier to a new folder; one that holds exactly the same is left as it is.
+
+    ``work`` is the locked folder it was made in, which is of no more use afterwards.
+    """
     folder, linear, encoder, origin = Path(path), classifier.linear, classifier.encoder, classifier.origin
     content = {
         "format": FORMAT,
@@ -297,6 +304,8 @@ def save_distilled(classifier: DistilledClassifier, path: str | Path, *, overwri
 
     def add_weights(target: Path) -> None:
         write_linear(linear, target / _WEIGHTS)
+        if work is not None:
+            note_finished(work, target / CLASSIFIER)
 
     return write_folder(folder, content, classifier.labels_.to_toml(), add=add_weights, overwrite=overwrite)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import check_replaceable, locked, text_hash
+from zicl._util.files import check_replaceable, text_hash
+from zicl._util.locks import remove_finished, work_folder
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.apps.distill.agreement import measure_agreement
@@ -115,16 +115,15 @@ def distill_to(
     report: ProgressReport = silent,
 ) -> DistilledClassifier:
     """Distil and save to a folder; an interrupted run is resumed from ``NAME.partial`` beside it."""
+    remove_finished(output, CLASSIFIER)
     if output.exists() and not overwrite:
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
     check_replaceable(output, CLASSIFIER, "saved classifier")
     # Checked before the work folder is made: a wrong call leaves nothing behind.
     texts = _check(teacher, texts, sample, held_out)
-    work = output.with_name(output.name + ".partial")
-    with locked(work, f"{output} is being made by another process"):
+    with work_folder(output, f"{output} is being made by another process") as work:
         made = distill(teacher, texts, sample=sample, held_out=held_out, work=work, overwrite=overwrite, report=report)
-        save_distilled(made, output, overwrite=overwrite)
-    shutil.rmtree(work, ignore_errors=True)
+        save_distilled(made, output, overwrite=overwrite, work=work)
     return made
 
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 import shutil
 from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from zicl._util.catalog import catalog
-from zicl._util.files import check_replaceable, replace_folder, storage_errors, write_json, write_text
+from zicl._util.files import atomic_write, check_replaceable, write_json, write_text
 from zicl._util.process import __version__
 from zicl.apps.distill.classifier import DistilledClassifier
 from zicl.apps.export.head import ensemble_head, linear_head
@@ -76,19 +75,15 @@ def export(classifier: ZICLClassifier | DistilledClassifier, path: str | Path, *
         ensemble = classifier.ensemble_
         head, names, decision = ensemble_head(ensemble, encoder.pooling), ensemble.names, ensemble.decision
     settings = {**_decisions(names, decision), "max_tokens": encoder.max_tokens, "zicl": __version__}
-    with storage_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
-            complete = Path(scratch) / folder.name
-            complete.mkdir()
-            shutil.copyfile(encoder.folder / MODEL, complete / "encoder.onnx")
-            shutil.copyfile(encoder.folder / TOKENIZER, complete / "tokenizer.json")
-            (complete / "head.onnx").write_bytes(head)
-            write_text(complete / "predict.py", files("zicl").joinpath("apps/export/script.py").read_text("utf-8"))
-            write_text(complete / "README.md", _readme(classifier, encoder, folder, names))
-            write_json(complete / MANIFEST, settings)
-            _compare(classifier, complete)
-            replace_folder(complete, folder)
+    with atomic_write(folder) as complete:
+        complete.mkdir()
+        shutil.copyfile(encoder.folder / MODEL, complete / "encoder.onnx")
+        shutil.copyfile(encoder.folder / TOKENIZER, complete / "tokenizer.json")
+        (complete / "head.onnx").write_bytes(head)
+        write_text(complete / "predict.py", files("zicl").joinpath("apps/export/script.py").read_text("utf-8"))
+        write_text(complete / "README.md", _readme(classifier, encoder, folder, names))
+        write_json(complete / MANIFEST, settings)
+        _compare(classifier, complete)
     return folder
 
 

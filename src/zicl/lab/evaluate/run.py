@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from zicl._util.catalog import catalog
-from zicl._util.files import locked
+from zicl._util.locks import locked
 from zicl._util.progress import ProgressReport, silent
 from zicl.config import Scoring, Settings, resolve
 from zicl.lab.evaluate import controls, timing

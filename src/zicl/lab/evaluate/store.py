@@ -21,7 +21,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zicl._util.files import atomic_write, locked, read_json, write_json
+from zicl._util.files import atomic_write, read_json, write_json
+from zicl._util.locks import locked
 from zicl.config import PromptSettings
 from zicl.exceptions import ConfigError, StorageError
 from zicl.lab.evaluate.methods import ExperimentMethod

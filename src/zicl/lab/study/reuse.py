@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from zicl._util.files import locked
+from zicl._util.locks import locked
 from zicl.lab.evaluate.context import ExperimentContext
 from zicl.lab.evaluate.manifest import manifest
 from zicl.lab.evaluate.plan import RunShard, batches

@@ -1,0 +1,103 @@
+"""What is written is whole or not there, has the permissions of the umask, and leaves nothing behind."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from zicl._util import files
+from zicl._util.files import atomic_write, exchange, write_text
+from zicl.exceptions import StorageError
+from zicl.persistence import write_linear
+from zicl.score.pile import Linear
+
+# As in a folder that a group shares; the umask is read when a process begins.
+MODES = """
+import os, sys
+from pathlib import Path
+os.umask(0o002)
+import numpy as np
+from safetensors.numpy import save_file
+from zicl._util.files import atomic_write
+from zicl._util.locks import locked
+with atomic_write(Path(sys.argv[1]) / "made") as folder:
+    folder.mkdir()
+    save_file({"a": np.zeros(2)}, folder / "weights")
+    (folder / "note").write_text("")
+print(*(oct(path.stat().st_mode & 0o777) for path in sorted(folder.parent.rglob("made/*"))))
+"""
+
+
+def test_every_file_has_the_permissions_of_the_umask(tmp_path):
+    done = subprocess.run([sys.executable, "-c", MODES, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0o664", "0o664"]
+
+
+def test_weights_can_be_read_by_others(tmp_path):
+    with atomic_write(tmp_path / "made") as folder:
+        folder.mkdir()
+        write_linear(Linear(np.zeros((2, 3)), np.zeros(2)), folder / "weights.safetensors")
+        write_text(folder / "note", "")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "made").iterdir()}
+    assert len(set(modes.values())) == 1, modes
+
+
+def test_what_killed_processes_left_is_removed_and_what_others_write_is_not(tmp_path):
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    left = tmp_path / f".note.{files._HERE}-{int(dead.stdout)}-0.tmp"
+    running = tmp_path / f".note.{files._HERE}-{os.getppid()}-0.tmp"
+    elsewhere = tmp_path / f".note.abcdef-{int(dead.stdout)}-0.tmp"
+    for path in (left, running, elsewhere):
+        path.write_text("half")
+    write_text(tmp_path / "note", "whole")
+    assert sorted(tmp_path.iterdir()) == sorted([running, elsewhere, tmp_path / "note"])
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_folders_change_places(tmp_path, monkeypatch, supported):
+    if not supported:
+        # As on a file system without it.
+        monkeypatch.setattr(files, "_EXCHANGE", 1 << 20)
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "what").write_text(name)
+    exchange(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old" / "what").read_text() == "new"
+    assert (tmp_path / "new" / "what").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_of_two_processes_that_write_the_same_content_the_first_wins(tmp_path):
+    with atomic_write(tmp_path / "made", replace=False) as second:
+        second.mkdir()
+        (second / "by").write_text("second")
+        with atomic_write(tmp_path / "made", replace=False) as first:
+            first.mkdir()
+            (first / "by").write_text("first")
+    assert (tmp_path / "made" / "by").read_text() == "first"
+    assert list(tmp_path.iterdir()) == [tmp_path / "made"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
+        (RuntimeError("write error in x: 0 != 4 (No space left on device)"), "the disk is full"),
+        (Exception('IoError(Os { code: 28, kind: StorageFull, message: "No space left on device" })'), "disk is full"),
+        (OSError(errno.EIO, "Input/output error"), "check the disk"),
+        (OSError(errno.EFBIG, "File too large"), "ulimit -f"),
+        (OSError(errno.EROFS, "Read-only file system"), "cannot be written"),
+    ],
+)
+def test_what_the_system_says_of_a_disk_is_an_error_that_says_what_to_do(tmp_path, error, said):
+    with pytest.raises(StorageError, match=said), atomic_write(tmp_path / "x"):
+        raise error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_errors_stay_what_they_are(tmp_path):
+    with pytest.raises(ValueError, match="a bug"), atomic_write(tmp_path / "x"):
+        raise ValueError("a bug")

@@ -1,0 +1,29 @@
+"""A writer with the faults that the harness has to find: see ``test_small``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.faults.sweep import Job, Place, sweep
+
+
+def write(place: Place) -> None:
+    path: Path = place.work / "note"
+    temporary = place.work / f"note-{len(list(place.work.iterdir()))}"
+    temporary.write_text("temporary")
+    path.write_text("new content")
+    temporary.unlink()
+
+
+def prepare(place: Place) -> None:
+    (place.work / "note").write_text("old")
+
+
+def look(place: Place) -> str:
+    return (place.work / "note").read_text()
+
+
+JOBS = {"careless": Job("careless", prepare, write, look)}
+
+if __name__ == "__main__":
+    sweep(JOBS)
