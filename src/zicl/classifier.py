@@ -93,8 +93,10 @@ def binary_difference(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 class FitCompute(Protocol):
     """Where the slow steps of a fit are done. What each group of texts gets comes in the order of the groups."""
 
-    # How many groups are computed at a time.
-    workers: int
+    @property
+    def workers(self) -> int:
+        """How many groups are computed at a time."""
+        ...
 
     def encode(self, classifier: ZICLClassifier, groups: Sequence[Sequence[Text]]) -> Iterable[Vectors]:
         """Return the vectors of each group by the classifier's encoder."""

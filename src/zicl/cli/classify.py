@@ -22,7 +22,15 @@ from zicl.cli.classified import (
     print_summary,
     print_table,
 )
-from zicl.cli.cluster_options import OnOption, check_cost, classification_workers, connected, parse_cluster
+from zicl.cli.cluster_options import (
+    ClusterChoice,
+    OnOption,
+    check_cost,
+    classification_workers,
+    cluster_fit,
+    connected,
+    parse_cluster,
+)
 from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.help import CLASSIFIER, INPUT
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
     from zicl.apps.cluster.connect import Cluster
     from zicl.apps.cluster.pool import WorkerPool
     from zicl.apps.distill.classifier import DistilledClassifier, DistilledPrediction
-    from zicl.classifier import ZICLClassifier
+    from zicl.classifier import FitCompute, ZICLClassifier
     from zicl.inputs.output import OutputFile
     from zicl.inputs.tables import InputRow
     from zicl.score.results import Prediction
@@ -128,18 +136,19 @@ class ClassifyOptions(ClassifierOptions):
         classifier: ZICLClassifier,
         texts: Sequence[Any] | None,
         columns: Mapping[str, Any],
+        compute: FitCompute | None,
         report: ProgressReport,
     ) -> ZICLClassifier:
         budget = None if self.budget is None else parse_duration(self.budget)
         if budget is not None and texts is None:
             raise UsageError("--budget is spent on learning from a file, and none was given", hint="--file, or --fit")
         if self.gold is None:
-            return classifier.fit(texts, budget=budget, report=report)
+            return classifier.fit(texts, budget=budget, compute=compute, report=report)
         gold = self.read_gold(columns)
         pile = [text.strip() for text in texts or ()]
         pile += [text for text in gold if text not in set(pile)]
         print_status(f"{len(gold):,} gold labels from {self.gold}")
-        return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, report=report)
+        return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, compute=compute, report=report)
 
     def read_gold(self, columns: Mapping[str, Any]) -> dict[Text, str]:
         """Return the gold labels by text, if there are any; several of one text are joined by ``|``."""
@@ -212,7 +221,7 @@ def classify(
     preflight(file=file, output=output, save=save)
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None:
-        _check_spread(options)
+        _check_spread(options, cluster_choice)
     _check_one_set(options, {"--save": save, "--on": on, "--options-column": options_column})
     if options.also and output is None and not json_output:
         raise UsageError("--also adds columns, and the table has none for them", hint="write a file with -o, or --json")
@@ -227,8 +236,9 @@ def classify(
             report("loading the models", 0, None)
             fit_columns = {"text_column": text_column, "pair_column": pair_column}
             fit_texts = (lambda: [row.text for row in rows]) if file else None
+            compute = None if cluster is None else cluster_fit(options, cluster)
             label_sets = [
-                LabelSet(each.any_classifier(fit_texts, report, fit_columns), prefix, top)
+                LabelSet(each.any_classifier(fit_texts, report, fit_columns, compute), prefix, top)
                 for prefix, each in options.label_sets().items()
             ]
         classifier = label_sets[0].classifier
@@ -238,7 +248,7 @@ def classify(
                 f"{classifier.method_} takes the encoder of {options.corpus} and shows no demonstrations: "
                 "--method z-icl does"
             )
-        _check_rows(classifier, rows, added, {"--options-column": options_column, "--on": on})
+        _check_rows(classifier, rows, added, {"--options-column": options_column})
         _check_row_options(classifier, rows, file)
         if _has_ensemble(classifier):
             source = f"as saved in {options.saved}" if options.saved else f"from {options.fit or file or options.gold}"
@@ -274,13 +284,14 @@ def classify(
         print_none_curve(lines, classifier.none, options.read_gold(fit_columns))
 
 
-def _check_spread(options: ClassifyOptions) -> None:
-    """Refuse a cluster where no language model is asked, and check what it would cost."""
+def _check_spread(options: ClassifyOptions, choice: ClusterChoice) -> None:
+    """Check what a cluster would cost, and that there is something to search where workers are to search."""
     check_cost(options)
-    if not options.asks_lm():
+    if choice.searchers and not options.asks_lm():
         raise UsageError(
-            f"--on spreads the language model's work, and {options.saved or options.method or 'z-icl+'} asks none",
-            hint="leave it out, or ask a language model: --method z-icl",
+            f"--on …,searchers={choice.searchers}: {options.saved or options.method or 'z-icl+'} searches no corpus "
+            "for the texts",
+            hint="leave it out, or show demonstrations: --method z-icl",
         )
 
 
@@ -353,9 +364,7 @@ def _check_rows(
     """Refuse options that a distilled classifier has no use for, and inputs with the columns of the output."""
     unused = [name for name, value in given.items() if value is not None]
     if unused and not _has_ensemble(classifier):
-        raise UsageError(
-            f"{unused[0]}: a distilled classifier has one set of labels and no language model", hint="leave it out"
-        )
+        raise UsageError(f"{unused[0]}: a distilled classifier has one set of labels", hint="leave it out")
     if not _has_ensemble(classifier) and classifier.of_pairs not in (None, isinstance(rows[0].text, Pair)):
         raise UsageError(
             "the classifier was distilled from "
@@ -408,9 +417,9 @@ def _workers(
     cluster: Cluster | None,
     searchers: int,
 ) -> AbstractContextManager[WorkerPool | None]:
-    if cluster is None or not _has_ensemble(classifier):
+    if cluster is None:
         return nullcontext()
-    return classification_workers(options, classifier, cluster, searchers)
+    return classification_workers(options, cluster, classifier, searchers)
 
 
 # -- classifying, chunk by chunk -------------------------------------------------------------------------
@@ -435,12 +444,13 @@ def _classify_rows(
     chunks = [piece for piece in pieces if piece]
     started, finished, total = time.monotonic(), 0, sum(map(len, chunks))
     with progress_bars() as report:
+        predicted: Iterator[Sequence[Prediction | DistilledPrediction]]
         if pool is None:
             predicted = _predict_here(classifier, chunks, report, total)
         else:
             from zicl.apps.cluster.classify import classify_on
 
-            predicted = classify_on(pool, map(_texts_and_options, chunks))
+            predicted = classify_on(pool, classifier, map(_texts_and_options, chunks))
         report("classifying", 0, total)
         for chunk, predictions in zip(chunks, predicted, strict=True):
             finished += len(chunk)

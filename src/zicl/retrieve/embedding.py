@@ -11,8 +11,9 @@ from zicl._util.random import stable_hash
 from zicl.inputs.pair import Text
 from zicl.retrieve.encoder import Encoder, Vectors
 
-# The last digits of a vector depend on the texts that it is encoded with: these many, whatever was encoded before.
-GROUP = 256
+# The last digits of a vector depend on the texts that it is encoded with. In large groups batches of one length form,
+# with hardly any padding: groups of 256 sentences have 24% of it, of 1,024 8%.
+GROUP = 4096
 # The vectors of this many texts are kept: 30 MB of 384 numbers each.
 _KEPT = 20_000
 

@@ -24,7 +24,6 @@ from zicl.config import Pile, Settings
 from zicl.exceptions import ConfigError, PileWarning
 from zicl.inputs.pair import Text, text_key
 from zicl.prompt.labels import NO_LABEL, SEPARATOR, Labels
-from zicl.retrieve.embedding import GROUP
 from zicl.retrieve.encoder import DEFAULT_ENCODER
 from zicl.score.calibration import Scores, log_softmax
 from zicl.score.decision import fit_multi, fit_none
@@ -33,8 +32,8 @@ from zicl.score.experts import Vectors
 from zicl.score.pile import MIN_TEXTS, Ints, PileModel, fit_pile
 from zicl.score.results import Prediction
 
-# The language model is asked about groups of this size: progress is shown after each.
-_ASKED = 16
+# Texts are encoded, and the language model is asked, in groups of these sizes: progress is shown after each.
+_ENCODED, _ASKED = 256, 16
 # From this share of a pile on, one label attracts everything.
 _ALL = 0.98
 # Letters of other alphabets among all letters, from which on an English encoder is likely to know nothing.
@@ -224,7 +223,7 @@ def least_certain(model: PileModel, answers: Scores, vectors: Vectors, texts: Se
 def _encode(texts: Sequence[Text], encode: Encode, report: ProgressReport) -> Vectors:
     """Return the vectors of texts, encoded in an order that gold labels play no role in."""
     order = sorted(range(len(texts)), key=lambda n: text_key(texts[n]))
-    groups = [[texts[n] for n in order[start : start + GROUP]] for start in range(0, len(order), GROUP)]
+    groups = [[texts[n] for n in order[start : start + _ENCODED]] for start in range(0, len(order), _ENCODED)]
     report("encoding the texts", 0, len(texts))
     parts = list[Vectors]()
     for part in encode(groups):
