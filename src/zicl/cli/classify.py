@@ -146,7 +146,8 @@ class ClassifyOptions(ClassifierOptions):
             return classifier.fit(texts, budget=budget, compute=compute, report=report)
         gold = self.read_gold(columns)
         pile = [text.strip() for text in texts or ()]
-        pile += [text for text in gold if text not in set(pile)]
+        listed = set(pile)
+        pile += [text for text in gold if text not in listed]
         print_status(f"{len(gold):,} gold labels from {self.gold}")
         return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, compute=compute, report=report)
 
