@@ -455,7 +455,7 @@ def _classify_rows(
         report("classifying", 0, total)
         for chunk, predictions in zip(chunks, predicted, strict=True):
             finished += len(chunk)
-            others = [each.classifier.classify([row.text for row in chunk]) for each in label_sets[1:]]
+            others = _predict_others(label_sets, [row.text for row in chunk])
             by_row = zip(predictions, *others, strict=True)
             records = [output_row(row, p, label_sets, review_below) for row, p in zip(chunk, by_row, strict=True)]
             if target:
@@ -485,6 +485,18 @@ def _predict_here(
             yield classifier.classify(texts, advance, options=options)
         else:
             yield classifier.classify(texts, advance)
+
+
+def _predict_others(
+    label_sets: Sequence[LabelSet], texts: Sequence[Text]
+) -> list[Sequence[Prediction | DistilledPrediction]]:
+    """Return the predictions of all sets but the first, from the vectors of the first: texts are encoded once."""
+    first, *others = (each.classifier for each in label_sets)
+    if not (others and _has_ensemble(first) and first.ensemble_.encoder_expert):
+        return [other.classify(texts) for other in others]
+    stripped = [text.strip() for text in texts]
+    vectors = dict(zip(stripped, first.ensemble_.encoder_expert.text_vectors(stripped), strict=True))
+    return [other.ensemble_.with_known(vectors).run(texts) for other in others if _has_ensemble(other)]
 
 
 def _texts_and_options(chunk: Sequence[InputRow]) -> tuple[list[Text], list[tuple[str, ...]] | None]:
