@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ from zicl.retrieve.index import Index, Searchable
 from zicl.retrieve.strategies.base import RETRIEVERS
 from zicl.score.decision import check_decision
 from zicl.score.ensemble import Ensemble, Fitted, fit_priors, with_given_priors
-from zicl.score.experts import EncoderExpert
+from zicl.score.experts import EncoderExpert, Vectors
 from zicl.score.factory import build_ensemble, pick_template
 from zicl.score.fit import Question, check_pile, learn_pile
 from zicl.score.gold import read_labels_of_texts
@@ -96,6 +97,37 @@ def binary_difference(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     [2.0]
     """
     return columns[:, 1] - columns[:, 0] if columns.shape[1] == 2 else columns
+
+
+class FitCompute(Protocol):
+    """Where the slow steps of a fit are done. What each group of texts gets comes in the order of the groups."""
+
+    @property
+    def workers(self) -> int:
+        """How many groups are computed at a time."""
+        ...
+
+    def encode(self, classifier: ZICLClassifier, groups: Sequence[Sequence[Text]]) -> Iterable[Vectors]:
+        """Return the vectors of each group by the classifier's encoder."""
+        ...
+
+    def ask(self, classifier: ZICLClassifier, groups: Sequence[Sequence[Text]]) -> Iterable[list[Prediction]]:
+        """Return the classifier's predictions for each group."""
+        ...
+
+
+class LocalFit:
+    """Do the slow steps of a fit in this process."""
+
+    workers = 1
+
+    def encode(self, classifier: ZICLClassifier, groups: Sequence[Sequence[Text]]) -> Iterable[Vectors]:
+        """Yield the vectors of each group."""
+        return map(classifier.ensemble_.embed, groups)
+
+    def ask(self, classifier: ZICLClassifier, groups: Sequence[Sequence[Text]]) -> Iterable[list[Prediction]]:
+        """Yield the predictions for each group."""
+        return map(classifier.classify, groups)
 
 
 class ZICLClassifier(TextClassifier):
@@ -190,6 +222,7 @@ class ZICLClassifier(TextClassifier):
         y: Iterable[Any] | None = None,
         *,
         budget: float | None = None,
+        compute: FitCompute | None = None,
         report: ProgressReport = silent,
     ) -> ZICLClassifier:
         """Learn from unlabelled texts, and from labels where ``y`` has some.
@@ -204,6 +237,8 @@ class ZICLClassifier(TextClassifier):
             indicator matrix.
         budget
             Ask the language model about the least certain texts for about this many seconds, and learn from it.
+        compute
+            Encodes the pile and asks the language model elsewhere, with the same result.
         report
             Called with the progress of each stage.
 
@@ -217,7 +252,7 @@ class ZICLClassifier(TextClassifier):
         self._check_settings(labels, settings, texts, budget)
         ensemble, cluster_texts = self._build(labels, settings, texts, report=report)
         ensemble = fit_priors(ensemble, settings.calibration, texts or (), int(self.seed), report)
-        pile = settings.pile
+        pile, fitted, compute = settings.pile, Fitted(ensemble.label_priors(), cluster_texts), compute or LocalFit()
         if pile.method != "none" and texts is not None:
             learned = learn_pile(
                 ensemble,
@@ -225,14 +260,16 @@ class ZICLClassifier(TextClassifier):
                 texts,
                 gold,
                 seed=int(self.seed),
-                question=self._question(labels, settings, texts, report) if pile.lm_rows or budget else None,
+                question=self._question(labels, settings, texts, compute, report) if pile.lm_rows or budget else None,
                 budget=budget,
+                encode=partial(compute.encode, copy(self)._set_fitted(settings, ensemble, fitted)),
                 report=report,
             )
             if learned is not None:
-                ensemble = replace(ensemble, pile=learned.model)
+                ensemble = replace(ensemble.with_known(learned.vectors), pile=learned.model)
                 settings = settings._replace(pile=pile.model_copy(update={"lm_rows": learned.asked}))
-        return self._set_fitted(settings, ensemble, Fitted(ensemble.label_priors(), cluster_texts, ensemble.pile))
+                fitted = replace(fitted, pile=learned.model)
+        return self._set_fitted(settings, ensemble, fitted)
 
     def _check_settings(
         self, labels: Labels, settings: Settings, texts: Sequence[Text] | None, budget: float | None
@@ -286,14 +323,21 @@ class ZICLClassifier(TextClassifier):
         labels: Labels,
         settings: Settings,
         texts: Sequence[Text],
+        compute: FitCompute,
         report: ProgressReport,
     ) -> Callable[[], Question]:
         """Return what loads the language model that the least certain texts of the pile are asked about."""
-        return lambda: self._load_question(labels, settings, texts, report)
+
+        def load() -> Question:
+            asked, key = self._load_question(labels, settings, texts, report)
+            return Question(asked.ensemble_, key, partial(compute.ask, asked), compute.workers)
+
+        return load
 
     def _load_question(
         self, labels: Labels, settings: Settings, texts: Sequence[Text], report: ProgressReport
-    ) -> Question:
+    ) -> tuple[ZICLClassifier, str]:
+        """Return a classifier that only asks the language model, and a key for what its answers depend on."""
         asking = settings._replace(
             scoring=settings.scoring.model_copy(update={"experts": (settings.pile.lm_expert,)}),
             calibration=Calibration(method="neutral"),
@@ -304,18 +348,18 @@ class ZICLClassifier(TextClassifier):
         if settings.pile.lm_expert == "prompt" and not settings.retrieval.k:
             preset = get_method("z-icl")
             asking = asking._replace(retrieval=preset.retrieval, labelling=preset.labelling)
-        ensemble, _ = self._build(labels, asking, texts, report=report)
+        ensemble, cluster_texts = self._build(labels, asking, texts, report=report)
         ensemble = fit_priors(ensemble, asking.calibration, (), int(self.seed), report)
         fitted = Fitted(ensemble.label_priors())
         depends = _state_of(ensemble, self.method, int(self.seed), asking, fitted).fingerprint()
-        return Question(ensemble, f"{stable_hash(json.dumps(depends, sort_keys=True)):032x}")
+        asked = copy(self)._set_fitted(asking, ensemble, replace(fitted, cluster_texts=cluster_texts))
+        return asked, f"{stable_hash(json.dumps(depends, sort_keys=True)):032x}"
 
     def _restore(self, fitted: Fitted) -> ZICLClassifier:
         """Load everything, with what was fitted before."""
         settings = self._settings()
         ensemble, _ = self._build(Labels.of(self.labels), settings, None, fitted)
-        ensemble = replace(ensemble.with_priors(fitted.priors), pile=fitted.pile)
-        return self._set_fitted(settings, ensemble, fitted)
+        return self._set_fitted(settings, replace(ensemble, pile=fitted.pile), fitted)
 
     def _settings(self) -> Settings:
         self._check_types()
@@ -402,7 +446,9 @@ class ZICLClassifier(TextClassifier):
         return EncoderExpert(cached_embedder(encoder), encoder.identity, encoder.name, plain, partial(cuts, encoder))
 
     def _set_fitted(self, settings: Settings, ensemble: Ensemble, fitted: Fitted) -> ZICLClassifier:
-        self.ensemble_, self.pipeline_, self.fitted_ = ensemble, ensemble.main, fitted
+        # With the priors as they are saved: their last digits are those of the same classifier loaded again.
+        self.ensemble_, self.pipeline_ = ensemble.with_priors(fitted.priors), ensemble.main
+        self.fitted_ = fitted
         self.index_ = None if ensemble.main is None else ensemble.main.index
         self.lm_ = None if ensemble.main is None else ensemble.main.lm
         self.method_, self.seed_ = self.method, int(self.seed)

@@ -12,6 +12,10 @@ import pytest
         (["evaluate", "--on", "ray", "--dry-run"], "--dry-run measures this machine"),
         (["evaluate", "--on", "127.0.0.1:1", "--server", "price_in=1"], "price_in: several workers cannot keep one"),
         (
+            ["classify", "a text", "-l", "bad,good", "--on", "127.0.0.1:1,searchers=2"],
+            "z-icl+ searches no corpus for the texts",
+        ),
+        (
             ["classify", "a text", "-l", "bad,good", "--on", "127.0.0.1:1", "--server", "max_cost=1"],
             "max_cost: several workers cannot keep one account",
         ),

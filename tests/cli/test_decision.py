@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.score.test_decision import BOTH, FILM, ODD, SOUP, TRAIN
+from zicl.retrieve.encoder import SentenceEncoder
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +120,18 @@ def test_two_sets_of_labels_share_one_encoding(run, command, tmp_path):
     code, _, err = run(*base, "--also", "mood=hot,late", "-o", out)
     assert "90 rows are in" in err
     assert out.read_bytes() == before
+
+
+def test_two_sets_of_labels_share_it_where_one_is_taught(run, command, tmp_path, monkeypatch):
+    encoded, encode = list[str](), SentenceEncoder.encode
+    monkeypatch.setattr(SentenceEncoder, "encode", lambda self, texts: encoded.extend(texts) or encode(self, texts))
+    texts, gold = SOUP + TRAIN + FILM, tmp_path / "gold.csv"
+    gold.write_text(f'text,gold\n"{SOUP[3]}",soup\n')
+    options = ("--also", "mood=hot,late", "--gold", gold, "--set", "pile.texts=40")
+    code, _, err = run(*command(texts), *options, "-o", tmp_path / "out.csv")
+    assert code == 0, err
+    # Each set learns from a sample of its own, but a row is encoded for both at once.
+    assert sum(text in texts for text in encoded) <= 40 + 40 + 50
 
 
 @pytest.mark.parametrize(

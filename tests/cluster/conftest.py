@@ -76,9 +76,10 @@ def cluster() -> Iterator[cluster_utils.Cluster]:
 
 
 @contextmanager
-def started(*arguments: object, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the program as a process with one thread."""
+def started(*arguments: object, log: Path, home: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the program as a process with one thread; ``home`` replaces ZICL_HOME."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment |= {"ZICL_HOME": str(home)} if home else {}
     command = [sys.executable, "-m", "zicl", *map(str, arguments)]
     with log.open("ab") as stream, subprocess.Popen(command, stdout=stream, stderr=stream, env=environment) as process:
         try:
@@ -87,9 +88,9 @@ def started(*arguments: object, log: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def zicl(*arguments: object, log: Path, limit: float = 900) -> None:
+def zicl(*arguments: object, log: Path, limit: float = 900, home: Path | None = None) -> None:
     """Run the program, and check that it succeeds."""
-    with started(*arguments, log=log) as process:
+    with started(*arguments, log=log, home=home) as process:
         code = process.wait(limit)
     assert code == 0, log.read_text()[-3000:]
 
@@ -114,6 +115,24 @@ def once(reached: Callable[[], bool], do: Callable[[], object]) -> Iterator[list
     finally:
         ended.set()
         thread.join()
+
+
+def busy_worker(call: str) -> int | None:
+    """Return the process of a worker of this cluster that is computing such a call; Ray names processes after it."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found = f"ray::{call}".encode() in path.read_bytes()
+            # Its parent is a node, which this process started.
+            if found and _parent(_parent(int(path.parent.name))) == os.getpid():
+                return int(path.parent.name)
+        except (OSError, StopIteration):
+            continue
+    return None
+
+
+def _parent(process: int) -> int:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("PPid:")).split()[1])
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -1,11 +1,13 @@
 """The encoder expert: what it compares a text with, and what it subtracts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.conftest import BagEncoder
+from tests.conftest import BagEncoder, BatchDependentEncoder
 from zicl.prompt.labels import Label, Labels
-from zicl.retrieve.embedding import BatchEmbedder
+from zicl.retrieve.embedding import GROUP, BatchEmbedder
 from zicl.score.ensemble import Ensemble
 from zicl.score.experts import BIAS_SHARE, PHRASES, SCALE, EncoderExpert, neutral_sentences
 
@@ -66,11 +68,29 @@ def test_options_of_a_text_are_compared_as_they_are():
     assert expert().scores(vectors, options)[0] == pytest.approx(expert(plain=True).scores(vectors, options)[0])
 
 
-def test_a_text_is_encoded_once():
+def test_a_call_that_is_repeated_encodes_nothing_again():
     encoder = CountingEncoder()
     embed = BatchEmbedder(encoder)
     first = embed(["a", "b", "a"])
     assert encoder.encoded == ["a", "b"]
-    np.testing.assert_array_equal(embed(["b", "a", "c"])[:2], first[[1, 0]])
-    assert encoder.encoded == ["a", "b", "c"]
+    np.testing.assert_array_equal(first[0], first[2])
+    np.testing.assert_array_equal(embed(["a", "b", "b"])[:2], first[:2])
+    assert encoder.encoded == ["a", "b"]
     assert embed([]).shape == (0, 32)
+
+
+def test_a_vector_depends_on_its_group_alone_to_the_last_digit():
+    texts = [f"the text number {n}" for n in range(2 * GROUP + 3)]
+    fresh, used = BatchEmbedder(BatchDependentEncoder()), BatchEmbedder(BatchDependentEncoder())
+    used(texts[5:9])
+    used(texts[::-1])
+    np.testing.assert_array_equal(used(texts), fresh(texts))
+    np.testing.assert_array_equal(fresh(texts)[GROUP : 2 * GROUP], used(texts[GROUP : 2 * GROUP]))
+
+
+def test_known_vectors_are_used_for_texts_and_not_for_labels():
+    asked = replace(expert(), known={"great": np.ones(32, dtype=np.float32)})
+    vectors = asked.text_vectors(["The soup was cold.", "great", "The soup was cold."])
+    np.testing.assert_array_equal(vectors[1], np.ones(32))
+    np.testing.assert_array_equal(vectors[[0, 2]], BagEncoder().encode(["The soup was cold."] * 2))
+    np.testing.assert_array_equal(asked.label_vectors(LABELS)[0], expert().label_vectors(LABELS)[0])

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 import zicl
-from tests.conftest import BagEncoder
+from tests.conftest import BagEncoder, BatchDependentEncoder
 from zicl import Labels, Pile, PromptSettings, Scoring, ZICLClassifier
 from zicl.exceptions import ConfigError, LabelError, PileWarning, StorageError, TextError, UsageError
 from zicl.retrieve.encoder import DEFAULT_ENCODER
@@ -72,6 +72,25 @@ def test_a_saved_classifier_says_the_same(encoder_folder, tmp_path):
     (folder / "pile.safetensors").write_bytes(b"other")
     with pytest.raises(StorageError, match="not what was written"):
         zicl.load(folder)
+
+
+def test_what_is_fitted_is_not_encoded_again_whatever_is_asked_next():
+    encoder = BatchDependentEncoder()
+    made = classifier().set_params(encoder=encoder).fit(PILE)
+    assert sum(text in set(PILE) for text in encoder.encoded) == 60
+    new = ["The bread was hot.", "The ship was late."]
+    probabilities = made.predict_proba([*PILE, *new])
+    assert sum(text in {*PILE, *new} for text in encoder.encoded) == 62
+    made.predict([*PILE, *new])
+    made.predict(PILE[::-1])
+    ZICLClassifier(labels=["hot", "late"], encoder=encoder).fit(PILE, ["hot", *[None] * 59])
+    assert sum(text in {*PILE, *new} for text in encoder.encoded) == 62
+    # Every number is the same after whatever else was asked of the encoder.
+    used = BatchDependentEncoder()
+    other = ZICLClassifier(labels=["hot", "late"], encoder=used, method="encoder").fit()
+    other.predict([*PILE[3:20], *new[:1]])
+    again = classifier().set_params(encoder=used).fit(PILE)
+    np.testing.assert_array_equal(again.predict_proba([*PILE, *new]), probabilities)
 
 
 # -- labels where there are some ---------------------------------------------------------------------------

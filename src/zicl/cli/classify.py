@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 import typer
 
 from zicl._util.process import use_threads
-from zicl.cli.cluster_options import OnOption, check_cost, classification_workers, connected, parse_cluster
+from zicl.cli.cluster_options import (
+    ClusterChoice,
+    OnOption,
+    check_cost,
+    classification_workers,
+    cluster_fit,
+    connected,
+    parse_cluster,
+)
 from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.help import CLASSIFIER, INPUT
 from zicl.cli.input_rows import input_file, read_input
@@ -38,7 +46,7 @@ if TYPE_CHECKING:
     from zicl.apps.cluster.connect import Cluster
     from zicl.apps.cluster.pool import WorkerPool
     from zicl.apps.distill.classifier import DistilledClassifier, DistilledPrediction
-    from zicl.classifier import ZICLClassifier
+    from zicl.classifier import FitCompute, ZICLClassifier
     from zicl.inputs.tables import InputRow
     from zicl.score.results import Prediction
 
@@ -129,18 +137,20 @@ class ClassifyOptions(ClassifierOptions):
         classifier: ZICLClassifier,
         texts: Sequence[Any] | None,
         columns: Mapping[str, Any],
+        compute: FitCompute | None,
         report: ProgressReport,
     ) -> ZICLClassifier:
         budget = None if self.budget is None else parse_duration(self.budget)
         if budget is not None and texts is None:
             raise UsageError("--budget is spent on learning from a file, and none was given", hint="--file, or --fit")
         if self.gold is None:
-            return classifier.fit(texts, budget=budget, report=report)
+            return classifier.fit(texts, budget=budget, compute=compute, report=report)
         gold = self.read_gold(columns)
         pile = [text.strip() for text in texts or ()]
-        pile += [text for text in gold if text not in set(pile)]
+        listed = set(pile)
+        pile += [text for text in gold if text not in listed]
         print_status(f"{len(gold):,} gold labels from {self.gold}")
-        return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, report=report)
+        return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, compute=compute, report=report)
 
     def read_gold(self, columns: Mapping[str, Any]) -> dict[Text, str]:
         """Return the gold labels by text, if there are any; several of one text are joined by ``|``."""
@@ -222,7 +232,7 @@ def classify(
     preflight(file=file, output=output, save=save)
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None:
-        _check_spread(options)
+        _check_spread(options, cluster_choice)
     _check_one_set(options, {"--save": save, "--on": on, "--options-column": options_column})
     _check_columns(options, top, kinds, output, json_output=json_output)
     rows = read_input(
@@ -245,14 +255,15 @@ def classify(
             report("loading the models", 0, None)
             fit_columns = {"text_column": text_column, "pair_column": pair_column}
             fit_texts = (lambda: [row.text for row in filled]) if file else None
+            compute = None if cluster is None else cluster_fit(options, cluster)
             label_sets = [
-                LabelSet(each.any_classifier(fit_texts, report, fit_columns), prefix, top)
+                LabelSet(each.any_classifier(fit_texts, report, fit_columns, compute), prefix, top)
                 for prefix, each in options.label_sets().items()
             ]
         classifier = label_sets[0].classifier
         _note_unused_corpus(options, classifier)
         writer = RecordWriter.of(label_sets, kinds, review=review_below is not None, json_output=json_output)
-        _check_rows(classifier, filled, writer.columns, {"--options-column": options_column, "--on": on})
+        _check_rows(classifier, filled, writer.columns, {"--options-column": options_column})
         _check_row_options(classifier, rows, file)
         if _has_ensemble(classifier):
             learned_from = options.fit or ("standard input" if file == "-" else file) or options.gold
@@ -289,13 +300,14 @@ def classify(
         print_none_curve([*earlier.lines, *lines], classifier.none, options.read_gold(fit_columns))
 
 
-def _check_spread(options: ClassifyOptions) -> None:
-    """Refuse a cluster where no language model is asked, and check what it would cost."""
+def _check_spread(options: ClassifyOptions, choice: ClusterChoice) -> None:
+    """Check what a cluster would cost, and that there is something to search where workers are to search."""
     check_cost(options)
-    if not options.asks_lm():
+    if choice.searchers and not options.asks_lm():
         raise UsageError(
-            f"--on spreads the language model's work, and {options.saved or options.method or 'z-icl+'} asks none",
-            hint="leave it out, or ask a language model: --method z-icl",
+            f"--on …,searchers={choice.searchers}: {options.saved or options.method or 'z-icl+'} searches no corpus "
+            "for the texts",
+            hint="leave it out, or show demonstrations: --method z-icl",
         )
 
 
@@ -358,9 +370,7 @@ def _check_rows(
     """Refuse options that a distilled classifier has no use for, and inputs with the columns of the output."""
     unused = [name for name, value in given.items() if value is not None]
     if unused and not _has_ensemble(classifier):
-        raise UsageError(
-            f"{unused[0]}: a distilled classifier has one set of labels and no language model", hint="leave it out"
-        )
+        raise UsageError(f"{unused[0]}: a distilled classifier has one set of labels", hint="leave it out")
     if not _has_ensemble(classifier) and classifier.of_pairs not in (None, isinstance(rows[0].text, Pair)):
         raise UsageError(
             "the classifier was distilled from "
@@ -394,9 +404,9 @@ def _workers(
     cluster: Cluster | None,
     searchers: int,
 ) -> AbstractContextManager[WorkerPool | None]:
-    if cluster is None or not _has_ensemble(classifier):
+    if cluster is None:
         return nullcontext()
-    return classification_workers(options, classifier, cluster, searchers)
+    return classification_workers(options, cluster, classifier, searchers)
 
 
 # -- classifying, chunk by chunk -------------------------------------------------------------------------
@@ -428,7 +438,7 @@ def _classify_chunks(
         for chunk, texts in zip(chunks, filled, strict=True):
             predictions = next(predicted) if texts else ()
             finished += len(texts)
-            others = [each.classifier.classify([row.text for row in texts]) if texts else () for each in label_sets[1:]]
+            others = _predict_others(label_sets, [row.text for row in texts]) if texts else []
             by_row = zip(predictions, *others, strict=True)
             writer.write(
                 [output_row(row, () if row.empty else next(by_row), label_sets, review_below) for row in chunk]
@@ -451,7 +461,7 @@ def _predict(
         return _predict_here(classifier, chunks, report, total)
     from zicl.apps.cluster.classify import classify_on
 
-    return iter(classify_on(pool, map(_texts_and_options, chunks)))
+    return iter(classify_on(pool, classifier, map(_texts_and_options, chunks)))
 
 
 def _predict_here(
@@ -470,6 +480,18 @@ def _predict_here(
             yield classifier.classify(texts, advance, options=options)
         else:
             yield classifier.classify(texts, advance)
+
+
+def _predict_others(
+    label_sets: Sequence[LabelSet], texts: Sequence[Text]
+) -> list[Sequence[Prediction | DistilledPrediction]]:
+    """Return the predictions of all sets but the first, from the vectors of the first: texts are encoded once."""
+    first, *others = (each.classifier for each in label_sets)
+    if not (others and _has_ensemble(first) and first.ensemble_.encoder_expert):
+        return [other.classify(texts) for other in others]
+    stripped = [text.strip() for text in texts]
+    vectors = dict(zip(stripped, first.ensemble_.encoder_expert.text_vectors(stripped), strict=True))
+    return [other.ensemble_.with_known(vectors).run(texts) for other in others if _has_ensemble(other)]
 
 
 def _texts_and_options(chunk: Sequence[InputRow]) -> tuple[list[Text], list[tuple[str, ...]] | None]:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from zicl.apps.cluster.connect import Cluster
     from zicl.apps.cluster.pool import WorkerPool
     from zicl.apps.cluster.worker import IndexLocation
-    from zicl.classifier import ZICLClassifier
+    from zicl.apps.distill.classifier import DistilledClassifier
+    from zicl.classifier import FitCompute, ZICLClassifier
+    from zicl.cli.options import ClassifierOptions
     from zicl.lab.evaluate.context import ExperimentContext
     from zicl.lab.evaluate.experiment import Experiment
     from zicl.lab.evaluate.run import Compute
@@ -123,7 +125,7 @@ def evaluation_workers(
 
 @contextmanager
 def classification_workers(
-    options: RemoteOptions, classifier: ZICLClassifier, cluster: Cluster, searchers: int
+    options: ClassifierOptions, cluster: Cluster, classifier: ZICLClassifier | DistilledClassifier, searchers: int = 0
 ) -> Iterator[WorkerPool]:
     """Start workers that label texts."""
     from zicl.apps.cluster.classify import ClassifyWorker, PortableClassifier
@@ -133,14 +135,22 @@ def classification_workers(
     from zicl.lm.remote.settings import is_remote
     from zicl.retrieve.index import Index
 
-    index, packed = classifier.index_, PortableClassifier.of(classifier)
+    packed = PortableClassifier.of(classifier, offline=options.offline)
+    index = getattr(classifier, "index_", None)
     search = _start_searchers(index if isinstance(index, Index) else None, searchers)
     open_lm: Callable[[], Any] | None = None
-    if is_remote(packed.lm):
+    if packed.lm is not None and is_remote(packed.lm):
         open_lm = partial(_open_lm, _server_options(options), packed.lm, offline=packed.offline)
     arguments = packed, WorkerSetup(cluster.threads, packed.offline), open_lm, search
     with WorkerPool(RayWorkers(ClassifyWorker, arguments, cluster, print_status), cluster.workers) as pool:
         yield pool
+
+
+def cluster_fit(options: ClassifierOptions, cluster: Cluster) -> FitCompute:
+    """Return what does the slow steps of a fit on a cluster."""
+    from zicl.apps.cluster.classify import ClusterFit
+
+    return ClusterFit(partial(classification_workers, options, cluster), cluster.workers)
 
 
 def _start_searchers(index: Index | None, count: int) -> RemoteSearch | None:

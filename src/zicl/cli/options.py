@@ -24,7 +24,7 @@ from zicl.exceptions import ModelError, UsageError
 
 if TYPE_CHECKING:
     from zicl.apps.distill.classifier import DistilledClassifier
-    from zicl.classifier import ZICLClassifier
+    from zicl.classifier import FitCompute, ZICLClassifier
     from zicl.config import Settings
     from zicl.lm.base import LanguageModel
     from zicl.prompt.labels import Labels
@@ -220,23 +220,25 @@ class ClassifierOptions(RemoteOptions):
         texts: Callable[[], Sequence[Any]] | None = None,
         report: ProgressReport = silent,
         columns: Mapping[str, Any] | None = None,
+        compute: FitCompute | None = None,
     ) -> ZICLClassifier | DistilledClassifier:
-        """Return the same; a saved one may also be distilled."""
+        """Return the same; a saved one may also be distilled. ``compute`` does the slow steps of a fit elsewhere."""
         if self.offline:
             go_offline()
         if self.saved is not None:
             return self._load(self.saved)
         with pile_warnings():
-            return self._fit(self._new(), self._fit_texts(texts, columns or {}), columns or {}, report)
+            return self._fit(self._new(), self._fit_texts(texts, columns or {}), columns or {}, compute, report)
 
     def _fit(
         self,
         classifier: ZICLClassifier,
         texts: Sequence[Any] | None,
         columns: Mapping[str, Any],
+        compute: FitCompute | None,
         report: ProgressReport,
     ) -> ZICLClassifier:
-        return classifier.fit(texts, report=report)
+        return classifier.fit(texts, compute=compute, report=report)
 
     def _check_fit(self, settings: Settings) -> None:
         """Refuse a file to fit on where nothing is fitted."""

@@ -61,6 +61,16 @@ class Ensemble:
             return None
         return self.encoder_expert.closeness(vectors, self.labels)
 
+    def embed(self, texts: Sequence[Text]) -> Vectors:
+        """Return the vectors of texts by the encoder expert, encoded together, whatever is known of them."""
+        assert self.encoder_expert is not None
+        return self.encoder_expert.embed(texts)
+
+    def with_known(self, known: Mapping[Text, Vectors]) -> Ensemble:
+        """Return the same ensemble, whose encoder expert has these vectors of texts."""
+        expert = self.encoder_expert
+        return self if expert is None else replace(self, encoder_expert=replace(expert, known=known))
+
     @property
     def main(self) -> Pipeline | None:
         """The pipeline whose prompt and demonstrations are explained; None without a language model."""
@@ -114,7 +124,7 @@ class Ensemble:
         """Return the vectors of texts, encoded together, where an expert needs them."""
         if self.encoder_expert is None:
             return [None] * len(texts)
-        vectors = self.encoder_expert.embed([text.strip() for text in texts])
+        vectors = self.encoder_expert.text_vectors([text.strip() for text in texts])
         if progress is not None and self.main is None:
             progress(len(texts))
         return vectors
@@ -128,7 +138,7 @@ class Ensemble:
     ) -> PreparedText:
         """Prepare one text for every expert."""
         if vector is None and self.encoder_expert is not None:
-            vector = self.encoder_expert.embed([text.strip()])[0]
+            vector = self.encoder_expert.text_vectors([text.strip()])[0]
         inputs = tuple(pipeline.prepare(text, labels, identical) for pipeline in self.pipelines)
         return PreparedText(text.strip(), labels or self.labels, inputs, vector)
 

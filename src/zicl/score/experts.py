@@ -5,7 +5,7 @@ A language model's expert is a ``Pipeline``. Every expert gives a log-score per 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -46,7 +46,8 @@ class EncoderExpert:
     With ``plain``, that is the vector of the label's description, or of its words without one. Otherwise it is the mean
     of the vectors of its description and of its words and synonyms in several phrases, and a share of what the label
     gets for sentences without content is subtracted. ``identity`` is the encoder's, ``encoder`` its name, and
-    ``cuts`` says whether it reads only the beginning of a text.
+    ``cuts`` says whether it reads only the beginning of a text. ``known`` holds the vectors of the texts that a pile
+    was learned from: these are not encoded again.
     """
 
     embed: Callable[[Sequence[Text]], Vectors]
@@ -54,6 +55,7 @@ class EncoderExpert:
     encoder: str
     plain: bool = False
     cuts: Callable[[str], bool] = field(default=_reads_all, compare=False, repr=False)
+    known: Mapping[Text, Vectors] = field(default_factory=dict, compare=False, repr=False)
     _cache: dict[Labels, tuple[Vectors, Scores]] = field(default_factory=dict, compare=False, repr=False)
     _centred: dict[Labels, tuple[Vectors, Vectors]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -66,6 +68,19 @@ class EncoderExpert:
     def cost(self) -> str:
         """What a text costs."""
         return f"one encoding by {self.encoder}"
+
+    def text_vectors(self, texts: Sequence[Text]) -> Vectors:
+        """Return one vector per text; those that are not known are embedded together."""
+        vectors = self.known_vectors(texts)
+        if not vectors:
+            return self.embed(texts)
+        if new := [text for text in texts if text not in vectors]:
+            vectors |= zip(new, self.embed(new), strict=True)
+        return np.stack([vectors[text] for text in texts])
+
+    def known_vectors(self, texts: Iterable[Text]) -> dict[Text, Vectors]:
+        """Return the vectors of those texts that are known."""
+        return {text: self.known[text] for text in texts if text in self.known}
 
     def scores(self, vectors: Vectors, labels: Labels) -> Scores:
         """Return one row per vector and one column per label."""

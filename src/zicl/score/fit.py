@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from zicl.score.decision import fit_multi, fit_none
 from zicl.score.ensemble import Ensemble
 from zicl.score.experts import Vectors
 from zicl.score.pile import MIN_TEXTS, Ints, PileModel, fit_pile
+from zicl.score.results import Prediction
 
 # Texts are encoded, and the language model is asked, in groups of these sizes: progress is shown after each.
 _ENCODED, _ASKED = 256, 16
@@ -40,20 +42,30 @@ _FOREIGN = 0.3
 # Whether something is known of a text, or of a text and a label.
 Known = NDArray[np.bool_]
 
+# The slow steps, which other machines may do: what each group of texts gets, in order.
+Encode = Callable[[Sequence[Sequence[Text]]], Iterable[Vectors]]
+Ask = Callable[[Sequence[Sequence[Text]]], Iterable[Sequence[Prediction]]]
+
 
 @dataclass(frozen=True)
 class Question:
-    """The language model that may be asked about texts of a pile, and a key for what its answers depend on."""
+    """The language model that may be asked about texts of a pile, and a key for what its answers depend on.
+
+    ``ask`` asks it, ``workers`` groups at a time; ``ensemble`` is the one here, to measure how fast that is.
+    """
 
     ensemble: Ensemble
     key: str
+    ask: Ask
+    workers: int = 1
 
 
 @dataclass(frozen=True)
 class LearnedPile:
-    """The model of a pile, and how many of its texts the language model was asked about."""
+    """The model of a pile, the vectors of its texts, and how many the language model was asked about."""
 
     model: PileModel
+    vectors: Mapping[Text, Vectors]
     asked: int
 
 
@@ -66,6 +78,7 @@ def learn_pile(
     seed: int = 0,
     question: Callable[[], Question] | None = None,
     budget: float | None = None,
+    encode: Encode | None = None,
     report: ProgressReport = silent,
 ) -> LearnedPile | None:
     """Return what the pile teaches, or None with a warning if it is too small.
@@ -86,6 +99,8 @@ def learn_pile(
         Loads the language model to ask.
     budget
         Ask it for about this many seconds, instead of about a number of texts.
+    encode
+        Encodes groups of texts elsewhere; without it they are encoded here.
     report
         Called with the progress of each stage.
 
@@ -109,7 +124,7 @@ def learn_pile(
             stacklevel=2,
         )
         return None
-    vectors = _embed(ensemble, chosen, report)
+    vectors = _encode(chosen, encode or partial(map, ensemble.embed), report)
     if expert.encoder == DEFAULT_ENCODER:
         _check_letters(ensemble, chosen)
     answers = log_softmax(expert.scores(vectors, labels) - ensemble.priors.get(expert.name, 0.0))
@@ -137,7 +152,8 @@ def learn_pile(
         _check_labels(model.join(answers, vectors, closeness), ensemble.names)
     taught = {text: SEPARATOR.join(names) or NO_LABEL for text, names in gold.items()}
     source = stable_hash(key, *(f"{text_key(text)}\x1e{taught.get(text, '')}" for text in chosen))
-    return LearnedPile(replace(model, source=f"{source:032x}"), asked)
+    known_vectors = dict(zip(chosen, vectors, strict=True))
+    return LearnedPile(replace(model, source=f"{source:032x}"), known_vectors, asked)
 
 
 def _numbers(known: Known) -> Ints:
@@ -206,14 +222,18 @@ def least_certain(model: PileModel, answers: Scores, vectors: Vectors, texts: Se
     return np.array(sorted(rows, key=lambda n: (-gains[n], ties[n])), dtype=np.int64)
 
 
-def _embed(ensemble: Ensemble, texts: Sequence[Text], report: ProgressReport) -> Vectors:
-    assert ensemble.encoder_expert is not None
-    parts = []
-    for start in range(0, len(texts), _ENCODED):
-        report("encoding the texts", start, len(texts))
-        parts.append(ensemble.encoder_expert.embed(texts[start : start + _ENCODED]))
-    report("encoding the texts", len(texts), len(texts))
-    return np.concatenate(parts)
+def _encode(texts: Sequence[Text], encode: Encode, report: ProgressReport) -> Vectors:
+    """Return the vectors of texts, encoded in an order that gold labels play no role in."""
+    order = sorted(range(len(texts)), key=lambda n: text_key(texts[n]))
+    groups = [[texts[n] for n in order[start : start + _ENCODED]] for start in range(0, len(order), _ENCODED)]
+    report("encoding the texts", 0, len(texts))
+    parts = list[Vectors]()
+    for part in encode(groups):
+        parts.append(part)
+        report("encoding the texts", sum(map(len, parts)), len(texts))
+    vectors = np.empty_like(encoded := np.concatenate(parts))
+    vectors[order] = encoded
+    return vectors
 
 
 # -- asking the language model: every answer is stored as it comes ---------------------------------------
@@ -267,7 +287,7 @@ def _count_questions(
         started = time.monotonic()
         probe = list(order[:_ASKED])
         question.ensemble.run(probe)
-        rate = len(probe) / max(time.monotonic() - started, 1e-9)
+        rate = question.workers * len(probe) / max(time.monotonic() - started, 1e-9)
         _append(question, [{"budget": name, "texts": int(min(len(order), budget * rate))}])
         stored = _read(question)[1]
     return stored[name]
@@ -277,16 +297,16 @@ def _answers(question: Question, texts: Sequence[Text], report: ProgressReport) 
     """Return the language model's log-probabilities for texts; what is stored is not asked again."""
     stored = _read(question)[0]
     missing = [text for text in texts if _text_hash(text) not in stored]
-    done, started = len(texts) - len(missing), time.monotonic()
+    groups = [missing[start : start + _ASKED] for start in range(0, len(missing), _ASKED)]
+    done, asked, started = len(texts) - len(missing), 0, time.monotonic()
     report("asking the language model", done, len(texts))
-    for start in range(0, len(missing), _ASKED):
-        group = missing[start : start + _ASKED]
+    for group, predictions in zip(groups, question.ask(groups), strict=True):
         new = {}
-        for text, prediction in zip(group, question.ensemble.run(group), strict=True):
+        for text, prediction in zip(group, predictions, strict=True):
             new[_text_hash(text)] = [score.value for score in prediction.scores]
         _append(question, ({"text": key, "scores": scores} for key, scores in new.items()))
         stored |= new
-        asked = start + len(group)
+        asked += len(group)
         rate = asked / max(time.monotonic() - started, 1e-9)
         left = (len(missing) - asked) / rate
         report("asking the language model", done + asked, len(texts), f"{rate:.1f} texts a second, {left:.0f} s left")
