@@ -11,6 +11,7 @@ from zicl._util.files import atomic_write, file_hash, home, read_json, write_jso
 from zicl._util.process import quiet
 from zicl._util.progress import ProgressReport, silent
 from zicl.exceptions import ModelError, ModelNotFoundError, first_line
+from zicl.lm.gguf_header import check_header
 from zicl.lm.weights import check_all_weights
 
 # Written last into the folder of a converted model: the hash of the file, and whether prompts begin with BOS.
@@ -68,6 +69,7 @@ def _adds_bos(path: Path) -> bool:
     from gguf import GGUFReader
 
     try:
+        check_header(path)
         reader = GGUFReader(path)
         field = reader.get_field("tokenizer.ggml.add_bos_token")
         if field is not None:

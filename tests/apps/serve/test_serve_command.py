@@ -26,7 +26,7 @@ def corpus(tmp_path):
         "documents": 1,
         "options": {},
         **counts,
-        "domains": [{"name": "film", **counts}],
+        "domains": [{"name": "film", "paragraphs_read": 1, **counts}],
         "sources": [{"name": "film.txt", "domain": "film", "first_document": 0, "first_shard": 0}],
         "files": {SENTENCES: missing, TEXTS: missing},
     }
@@ -38,7 +38,9 @@ def corpus(tmp_path):
 @pytest.fixture
 def saved(tmp_path):
     (tmp_path / "film.zicl-clf").mkdir()
-    (tmp_path / "film.zicl-clf" / "classifier.json").write_text(json.dumps({"format": CLASSIFIER_FORMAT}))
+    (tmp_path / "film.zicl-clf" / "classifier.json").write_text(
+        json.dumps({"format": CLASSIFIER_FORMAT, "kind": "distilled"})
+    )
     return tmp_path / "film.zicl-clf"
 
 

@@ -158,7 +158,7 @@ class EchoBackend:
         if not all(isinstance(one, list) for one in lists) or not all(isinstance(at, int) for at in lists[1]):
             raise missing_error("lists of tokens, their offsets and numbers", self._host)
         lists.append(logprobs.get("top_logprobs") or [None] * len(lists[0]))
-        if len({len(one) for one in lists}) != 1:
+        if not isinstance(lists[-1], list) or len({len(one) for one in lists}) != 1:
             raise ServerError(
                 f"{self._host} gave lists of different lengths for one prompt",
                 hint="look for a limit on the length of answers in the options of the server, or of a proxy before it",

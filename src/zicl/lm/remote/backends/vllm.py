@@ -58,9 +58,10 @@ class PromptLogprobsBackend:
         """Return the token numbers of a text; the server gives none for the first token."""
         numbers: list[int | None] = []
         for entry in self._entries(text, len(text)):
-            if entry is not None and (not isinstance(entry, dict) or len(entry) != 1):
+            names = [] if entry is None else list(entry) if isinstance(entry, dict) else None
+            if names is None or len(names) != (entry is not None) or not all(map(_is_number, names)):
                 raise missing_error("single token in a position of prompt_logprobs", self._host)
-            numbers.append(None if entry is None else int(next(iter(entry))))
+            numbers.append(int(names[0]) if names else None)
         return TokenSplit(tuple(numbers), len(numbers))
 
     def _entries(self, prompt: str | list[int], tokens: int) -> Sequence[dict[str, Any] | None]:
@@ -77,6 +78,10 @@ class PromptLogprobsBackend:
         if not isinstance(entries, list):
             raise missing_error("list of prompt_logprobs", self._host)
         return entries
+
+
+def _is_number(name: str) -> bool:
+    return name.isdecimal() and len(name) < 20
 
 
 class NextTokenReader:
