@@ -98,6 +98,12 @@ def test_what_the_system_says_of_a_disk_is_an_error_that_says_what_to_do(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_elsewhere_that_cannot_be_opened_is_named(tmp_path):
+    error = PermissionError(errno.EACCES, "Permission denied", "/elsewhere/raw.txt")
+    with pytest.raises(StorageError, match=r"^/elsewhere/raw\.txt cannot be opened"), atomic_write(tmp_path / "x"):
+        raise error
+
+
 def test_other_errors_stay_what_they_are(tmp_path):
     with pytest.raises(ValueError, match="a bug"), atomic_write(tmp_path / "x"):
         raise ValueError("a bug")

@@ -103,7 +103,7 @@ def test_another_build_does_not_resume_a_killed_one(tmp_path, jsonl, monkeypatch
 
 
 def test_two_builds_of_one_corpus_do_not_mix(tmp_path, jsonl):
-    from zicl._util.files import locked
+    from zicl._util.locks import locked
 
     with locked(tmp_path / "c.zicl.partial", ""), pytest.raises(StorageError, match="another process"):
         build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")

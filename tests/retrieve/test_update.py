@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import DOCUMENTS, BagEncoder, make_index
 from tests.retrieve.conftest import DOMAINS, Counting, contents, killed_at, write
-from zicl._util.files import locked
+from zicl._util.locks import locked
 from zicl.corpus import shards
 from zicl.corpus.builder import build_corpus
 from zicl.corpus.sources import find_sources

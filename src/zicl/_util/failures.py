@@ -47,8 +47,7 @@ def storage_error(error: BaseException, path: Path | None = None) -> ZICLError |
     code = _error_code(error)
     if code not in _DISK:
         return None
-    # The path of the caller is the artefact; that of the error may be a temporary file.
-    named = path or getattr(error, "filename", None) or "a file"
+    named = _subject(error, path)
     if code in _FULL:
         return StorageError(
             f"the disk is full: {named} could not be written",
@@ -56,8 +55,10 @@ def storage_error(error: BaseException, path: Path | None = None) -> ZICLError |
         )
     if code in _FORBIDDEN:
         return StorageError(
-            f"{named} cannot be written: {os.strerror(code)}",
-            hint="choose a folder you may write to (for models and caches: the variable ZICL_HOME)",
+            f"{named} cannot be {'written' if named == path else 'opened'}: {os.strerror(code)}",
+            hint="choose a folder you may write to (for models and caches: the variable ZICL_HOME)"
+            if named == path
+            else "allow it (chmod), or name another file",
         )
     if code == errno.EFBIG:
         return StorageError(
@@ -68,6 +69,16 @@ def storage_error(error: BaseException, path: Path | None = None) -> ZICLError |
         f"{named} could not be read or written: {os.strerror(code)}",
         hint="check the disk, then run it again: what was complete before has not changed",
     )
+
+
+def _subject(error: BaseException, path: Path | None) -> str | Path:
+    """Return what an error is about: the artefact ``path`` for its temporary files, else the file that it names."""
+    file = getattr(error, "filename", None)
+    if not isinstance(file, str | Path):
+        return path or "a file"
+    if path is not None and Path(file).absolute().is_relative_to(path.absolute().parent):
+        return path
+    return file
 
 
 def _error_code(error: BaseException) -> int | None:

@@ -159,3 +159,9 @@ def test_what_is_a_results_folder(make, index, tmp_path):
     assert is_results(tmp_path / "r")
     assert not is_results(tmp_path)
     assert not is_results(index.corpus.path)
+
+
+def test_an_empty_folder_of_segments_is_removed_by_the_next_run(tmp_path):
+    (tmp_path / "r" / SEGMENTS).mkdir(parents=True)
+    ResultsFolder(tmp_path / "r", {}).compact()
+    assert not (tmp_path / "r" / SEGMENTS).exists()

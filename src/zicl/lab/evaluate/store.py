@@ -125,8 +125,9 @@ class ResultsFolder:
                 os.fsync(stream.fileno())
             for path in segments:
                 path.unlink()
-            if not any((self.folder / SEGMENTS).iterdir()):
-                (self.folder / SEGMENTS).rmdir()
+        # Also where an earlier run was stopped just before.
+        if (self.folder / SEGMENTS).is_dir() and not any((self.folder / SEGMENTS).iterdir()):
+            (self.folder / SEGMENTS).rmdir()
 
     def segments(self) -> list[Path]:
         """Return the files of batches that are not compacted yet."""
