@@ -13,7 +13,7 @@ pytestmark = pytest.mark.vllm
 
 COMPLETIONS = "/v1/completions"
 NUMBERS = {"prompt": [20, 30, 40, 50], "max_tokens": 1, "temperature": 0}
-NEXT = {"logprobs": 2, "logprob_token_ids": [10, 11]}
+NEXT = {"logprobs": 2, "logprob_token_ids": [10, 11], "return_tokens_as_token_ids": True}
 REQUESTS = {
     "models": ("/v1/models", None),
     "tokenize": ("/tokenize", {"prompt": "a\nb", "add_special_tokens": False}),
@@ -21,8 +21,8 @@ REQUESTS = {
     "detokenize": ("/detokenize", {"tokens": [20, 30]}),
     "prompt": (COMPLETIONS, {**NUMBERS, "prompt_logprobs": 0}),
     "prompt of text": (COMPLETIONS, {**NUMBERS, "prompt": "a\nb c", "prompt_logprobs": 0}),
-    "next token": (COMPLETIONS, {**NUMBERS, **NEXT, "return_tokens_as_token_ids": True}),
-    "many next tokens": (COMPLETIONS, {**NUMBERS, "logprobs": 30, "logprob_token_ids": [*range(20, 50)]}),
+    "next token": (COMPLETIONS, {**NUMBERS, **NEXT}),
+    "many next tokens": (COMPLETIONS, {**NUMBERS, **NEXT, "logprobs": 30, "logprob_token_ids": [*range(20, 50)]}),
     "no numbers": (COMPLETIONS, NUMBERS),
     "empty": (COMPLETIONS, {**NUMBERS, "prompt": []}),
     "unknown token": (COMPLETIONS, {**NUMBERS, "prompt": [20, 99_999]}),
@@ -30,7 +30,6 @@ REQUESTS = {
     "too many logprobs": (COMPLETIONS, {**NUMBERS, "logprobs": 21}),
     "too long": (COMPLETIONS, {**NUMBERS, "prompt": [20] * (VLLMServer.context + 1)}),
     "full": (COMPLETIONS, {**NUMBERS, "prompt": [20] * VLLMServer.context}),
-    "no such path": ("/generate", {"text": "a"}),
 }
 
 
