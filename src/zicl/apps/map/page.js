@@ -72,6 +72,16 @@ function traces() {
   return made;
 }
 
+function axis(values) {
+  const [low, high] = extent(values), room = .06 * (high - low) + .01;
+  return { visible: false, range: [low - room, high + room] };
+}
+
+// Of all texts, so that the picture stays where it is when they are filtered.
+function extent(values) {
+  return values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [0, 0]);
+}
+
 function layout() {
   const names = [];
   data.labels.forEach((name, label) => {
@@ -81,8 +91,7 @@ function layout() {
       text: short(name).replace(/&/g, "&amp;").replace(/</g, "&lt;"), showarrow: false, bgcolor: style("--paper"),
       bordercolor: colour(label), borderpad: 3, opacity: .92, captureevents: false, font: { color: style("--ink"), size: 13 } });
   });
-  const axis = { visible: false, range: [-1.08, 1.08] };
-  return { margin: { l: 0, r: 0, t: 0, b: 0 }, xaxis: axis, yaxis: { ...axis }, annotations: names, dragmode: "pan",
+  return { margin: { l: 0, r: 0, t: 0, b: 0 }, xaxis: axis(data.x), yaxis: axis(data.y), annotations: names, dragmode: "pan",
     hovermode: "closest", paper_bgcolor: style("--paper"), plot_bgcolor: style("--paper"), uirevision: "same",
     hoverdistance: 12 };
 }
