@@ -25,11 +25,13 @@ def run_python(page, place):
     return run_in(place, [sys.executable, "-c", "\n".join(blocks("python", page))])
 
 
+def run_shell(page, place):
+    return "".join(run_in(place, ["bash", "-euc", block]) for block in blocks("sh", page))
+
+
 @pytest.mark.real
 def test_the_readmes_python(place):
-    said = run_python(README, place)
-    assert "encoder" in said
-    assert (place / "film-direct.zicl-clf").is_dir()
+    assert "encoder" in run_python(README, place)
 
 
 @pytest.mark.real
@@ -40,9 +42,18 @@ def test_the_python_of_the_page_on_python(place):
 
 
 @pytest.mark.real
-def test_the_python_of_the_page_on_labels(place):
-    said = run_python((ROOT / "docs/LABELS.md").read_text(encoding="utf-8"), place)
-    assert "'other'" in said
+def test_the_page_on_labels(place):
+    page = (ROOT / "docs/LABELS.md").read_text(encoding="utf-8")
+    assert "'other'" in run_python(page, place)
+    assert "sports" in run_shell(page, place)
+
+
+@pytest.mark.real
+def test_the_page_on_the_papers_method(place):
+    page = (ROOT / "docs/PAPER.md").read_text(encoding="utf-8")
+    assert "great" in run_shell(page, place)
+    run_python(page, place)
+    assert (place / "film-direct.zicl-clf").is_dir()
 
 
 def test_the_page_on_python_has_every_setting_with_its_default():
@@ -56,15 +67,14 @@ def test_the_page_on_python_has_every_setting_with_its_default():
 @pytest.mark.real
 def test_the_first_tutorial(tmp_path):
     page, place = (ROOT / "docs/tutorials/first.md").read_text(encoding="utf-8"), make_place(tmp_path)
-    for block in blocks("sh", page):
-        run_in(place, ["bash", "-euc", block])
+    run_shell(page, place)
     assert len((place / "to_label.csv").read_text().splitlines()) > 20
     assert "complaint" in run_python(page, place)
 
 
 @pytest.mark.real
 def test_the_readmes_shell(place):
-    said = "".join(run_in(place, ["bash", "-euc", block]) for block in blocks("sh"))
+    said = run_shell(README, place)
     assert '"predicted": "complaint"' in said
     assert len((place / "labelled.csv").read_text().splitlines()) == 25
 
