@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, TypeGuard, cast
 
 import typer
 
@@ -491,7 +491,8 @@ def _predict_others(
         return [other.classify(texts) for other in others]
     stripped = [text.strip() for text in texts]
     vectors = dict(zip(stripped, first.ensemble_.encoder_expert.text_vectors(stripped), strict=True))
-    return [other.ensemble_.with_known(vectors).run(texts) for other in others if _has_ensemble(other)]
+    # A distilled classifier is the only set of labels.
+    return [other.ensemble_.with_known(vectors).run(texts) for other in cast("list[ZICLClassifier]", others)]
 
 
 def _texts_and_options(chunk: Sequence[InputRow]) -> tuple[list[Text], list[tuple[str, ...]] | None]:

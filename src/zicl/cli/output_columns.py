@@ -91,7 +91,10 @@ class LabelSet:
 
     def written(self, kinds: Collection[str] | None, *, review: bool) -> list[str]:
         """Return the names of the columns of these kinds, or of those that a person asks for."""
-        chosen = kinds or (*_SHORT, *(_FOR_REVIEW if review and self.top is None else _FOR_REVIEW[:1] * review))
+        chosen = kinds or _SHORT
+        if not kinds and review:
+            # The likeliest labels have their probabilities beside them.
+            chosen = (*_SHORT, *(_FOR_REVIEW if self.top is None else _FOR_REVIEW[:1]))
         there = dict.fromkeys(kind for kind, _ in self._columns)
         missing = [kind for kind in kinds or () if kind not in there]
         if missing and kinds != KINDS:
@@ -111,7 +114,9 @@ class LabelSet:
         is_distilled = not isinstance(classifier, ZICLClassifier)
         multi = self.decision.multi
         columns = [("predicted", "labels" if multi else "predicted"), ("review", "review")]
-        columns += [("probability", "probability")] * (not multi) + [("margin", "margin")]
+        if not multi:
+            columns.append(("probability", "probability"))
+        columns.append(("margin", "margin"))
         if self.top is not None:
             places = range(1, min(self.top, len(names)) + 1)
             return columns + [("top", f"{kind}_{place}") for place in places for kind in ("label", "probability")]

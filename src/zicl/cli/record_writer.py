@@ -78,12 +78,14 @@ class RecordWriter:
     def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Write a chunk of records that have all columns."""
         if self.file is not None:
-            self.file.write([self._only(record, self.added) for record in records])
+            dropped = self.known.difference(self.added)
+            self.file.write([self._only(record, dropped) for record in records])
         if self.printed is not None:
-            typer.echo("\n".join(to_json(self._only(record, self.printed)) for record in records))
+            dropped = self.known.difference(self.printed)
+            typer.echo("\n".join(to_json(self._only(record, dropped)) for record in records))
 
-    def _only(self, record: Mapping[str, Any], chosen: Collection[str]) -> dict[str, Any]:
-        return {name: value for name, value in record.items() if name in chosen or name not in self.known}
+    def _only(self, record: Mapping[str, Any], dropped: Collection[str]) -> dict[str, Any]:
+        return {name: value for name, value in record.items() if name not in dropped}
 
     @contextmanager
     def naming_partial(self, total: int) -> Iterator[None]:

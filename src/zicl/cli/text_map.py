@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,13 +16,17 @@ from zicl.cli.preflight import preflight
 from zicl.exceptions import TextError, UsageError
 
 if TYPE_CHECKING:
+    from zicl._util.progress import ProgressReport
     from zicl.apps.map.run import LabelledText
+    from zicl.inputs.pair import Text
     from zicl.inputs.tables import InputRow
+    from zicl.retrieve.encoder import Encoder, Vectors
 
 # The columns that zicl classify writes.
 _LABELS = ("predicted", "labels")
 # Fewer texts are drawn by PCA in any case.
 _FEW = 15
+_GROUP = 1024
 _LAYOUTS = ("auto", "tsne", "pca")
 
 
@@ -46,20 +51,23 @@ def draw_map(
         raise UsageError(f"--layout {layout} is not known", hint=f"expected {', '.join(_LAYOUTS)}")
     from zicl.inputs.tables import read_rows
 
-    read = read_rows(file, text_column=text_column, id_column=id_column, distinct=False)
-    rows = _labelled(read, file, label_column)
+    read = read_rows(file, text_column=text_column, id_column=id_column, distinct=False, skip_empty=True)
+    filled = [row for row in read if not row.empty]
+    if len(filled) < len(read):
+        print_status(f"{len(read) - len(filled):,} of {len(read):,} rows have no text, and are not on the map")
+    rows = _labelled(filled, file, label_column)
     from zicl.apps.map.run import make_map
-    from zicl.retrieve.encoder import DEFAULT_ENCODER
+    from zicl.retrieve.encoder import DEFAULT_ENCODER, load_encoder
 
     with progress_bars() as report:
+        report("loading the encoder", 0, None)
         found = make_map(
             rows,
-            encoder=encoder or DEFAULT_ENCODER,
+            partial(_embed, load_encoder(encoder or DEFAULT_ENCODER, offline=offline), report),
             layout=layout,  # type: ignore[arg-type]
             seed=seed,
             limit=limit,
             title=f"{Path(file).name}: {len(rows):,} texts",
-            offline=offline,
             report=report,
         )
         found.save(output)
@@ -71,6 +79,18 @@ def draw_map(
     if json_output:
         typer.echo(json.dumps(shown, ensure_ascii=False))
     print_status(f"{output}, {output.stat().st_size / 1e6:.1f} MB: open it in a browser")
+
+
+def _embed(encoder: Encoder, report: ProgressReport, texts: Sequence[Text]) -> Vectors:
+    """Return the vectors of texts, encoded in groups: progress is shown after each."""
+    parts = []
+    for start in range(0, len(texts), _GROUP):
+        report("encoding the texts", start, len(texts))
+        parts.append(encoder.encode([str(text) for text in texts[start : start + _GROUP]]))
+    report("encoding the texts", len(texts), len(texts))
+    import numpy as np
+
+    return np.concatenate(parts)
 
 
 def _labelled(rows: list[InputRow], file: str, column: str | None) -> list[LabelledText]:
@@ -88,7 +108,7 @@ def _labelled(rows: list[InputRow], file: str, column: str | None) -> list[Label
             row.id,
             row.text,
             # Rows for a person to review have no label.
-            str(row.columns.get(named) or ""),
+            "" if row.columns.get(named) is None else str(row.columns[named]),
             _number(row.columns, "margin", file, row.id),
             _number(row.columns, "probability", file, row.id),
             _reasons(row.columns),
@@ -101,26 +121,36 @@ def _number(columns: Mapping[str, Any], name: str, file: str, row: str) -> float
     value = columns.get(name)
     if value in (None, ""):
         return None
+    found = _parse(value)
+    if found is None:
+        raise TextError(f"{file}, row {row}: {name} is {value!r}", hint="expected a number, as zicl classify writes")
+    return found
+
+
+def _parse(value: Any) -> float | None:
     try:
         return float(value)
-    except (TypeError, ValueError) as error:
-        raise TextError(
-            f"{file}, row {row}: {name} is {value!r}", hint="expected a number, as zicl classify writes"
-        ) from error
+    except (TypeError, ValueError):
+        return None
 
 
 def _reasons(columns: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the columns say of the label's origin: the likeliest labels, and each expert's first choice."""
+    """Return what the columns say of the label's origin: the likeliest labels, and each expert's first choice.
+
+    Columns of these names that hold something else are a person's own.
+    """
     likely: dict[str, float] = {}
     terms: dict[str, dict[str, float]] = {}
     for name, value in columns.items():
-        if value in (None, ""):
+        kind, _, rest = name.partition(":")
+        number = _parse(value)
+        if number is None or not rest:
             continue
-        if name.startswith("p:"):
-            likely[name[2:]] = float(value)
-        elif name.startswith("term:"):
-            _, term, label = name.split(":", 2)
-            terms.setdefault(term, {})[label] = float(value)
+        if kind == "p":
+            likely[rest] = number
+        elif kind == "term" and ":" in rest:
+            term, _, label = rest.partition(":")
+            terms.setdefault(term, {})[label] = number
     best = sorted(likely.items(), key=lambda item: -item[1])[:3]
     lines = [", ".join(f"{label} {value:.0%}" for label, value in best)] if best else []
     return (*lines, *(f"{term} says {max(values, key=values.__getitem__)}" for term, values in terms.items()))

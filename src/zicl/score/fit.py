@@ -231,7 +231,8 @@ def _encode(texts: Sequence[Text], encode: Encode, report: ProgressReport) -> Ve
     for part in encode(groups):
         parts.append(part)
         report("encoding the texts", sum(map(len, parts)), len(texts))
-    vectors = np.empty_like(encoded := np.concatenate(parts))
+    encoded = np.concatenate(parts)
+    vectors = np.empty_like(encoded)
     vectors[order] = encoded
     return vectors
 

@@ -20,7 +20,7 @@ LABELS = ["film", "food", "=train"]
 @pytest.fixture
 def page(browser, tmp_path):
     rows = [LabelledText(str(n), text, LABELS[n % 3], n / 40, 0.5, ("a reason",)) for n, text in enumerate(SENTENCES)]
-    path = make_map(rows, encoder=BagEncoder(), layout="pca").save(tmp_path / "map.html")
+    path = make_map(rows, BagEncoder().encode, layout="pca").save(tmp_path / "map.html")
     browser.get(path.as_uri())
     wait_until(lambda: browser.execute_script("return document.querySelectorAll('#rows tr').length") > 0)
     browser.address = path.as_uri()

@@ -8,6 +8,7 @@ import pytest
 from tests.apps.distill.conftest import SENTENCES
 from tests.conftest import BagEncoder
 from zicl import ZICLClassifier
+from zicl.apps.map.layout import lay_out
 from zicl.apps.map.run import LabelledText, make_map
 from zicl.exceptions import TextError
 
@@ -34,7 +35,7 @@ def test_a_classifier_draws_its_texts():
 
 def test_a_large_file_is_sampled_by_its_seed(rows):
     def ids(seed):
-        found = make_map(rows, encoder=BagEncoder(), layout="pca", limit=10, seed=seed)
+        found = make_map(rows, BagEncoder().encode, layout="pca", limit=10, seed=seed)
         assert found.total == len(rows)
         return [row.id for row in found.rows]
 
@@ -44,7 +45,7 @@ def test_a_large_file_is_sampled_by_its_seed(rows):
 
 def test_the_page_has_all_and_nothing_gets_out_of_its_data(rows):
     planted = LabelledText("<i>", "</script><script>document.title='planted'</script>" + "a" * 900, "<b>one</b>")
-    data = make_map([*rows, planted], encoder=BagEncoder(), layout="pca", title="<u>title</u>")
+    data = make_map([*rows, planted], BagEncoder().encode, layout="pca", title="<u>title</u>")
     page = data.to_html()
     assert "<script>document.title" not in page
     assert "<u>title" not in page
@@ -57,7 +58,7 @@ def test_the_page_has_all_and_nothing_gets_out_of_its_data(rows):
 
 def test_a_map_of_two_texts_is_refused(rows):
     with pytest.raises(TextError, match="shows nothing"):
-        make_map(rows[:2], encoder=BagEncoder())
+        make_map(rows[:2], BagEncoder().encode)
 
 
 @pytest.fixture
@@ -78,6 +79,27 @@ def test_a_labelled_file_becomes_a_page(run, labelled, tmp_path, encoder_folder)
     page = (tmp_path / "m.html").read_text(encoding="utf-8")
     assert "film 65%, food 35%" in page
     assert "pile says film" in page
+
+
+def test_whatever_a_table_holds_is_drawn(run, tmp_path, encoder_folder):
+    """A label may be 0, a row may have no text, and columns may be called as those of zicl and hold something else."""
+    rows = [{"text": text, "kind": n % 2, "p:note": "high", "term:x": 1} for n, text in enumerate(SENTENCES)]
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"text": None, "kind": 0}]))
+    options = ("--label-column", "kind", "--encoder", encoder_folder, "--layout", "pca", "--json")
+    code, out, err = run("map", path, "-o", tmp_path / "m.html", *options)
+    assert code == 0, err
+    assert json.loads(out)["texts"] == len(SENTENCES)
+    assert "1 of 31 rows have no text" in err
+    assert '"labels":["0","1"]' in (tmp_path / "m.html").read_text(encoding="utf-8")
+
+
+def test_a_map_shows_the_encoder_that_the_classifier_asks(index):
+    """A corpus has its own encoder, also where no demonstration is shown."""
+    classifier = ZICLClassifier(index, LABELS, method="z-icl+").fit(SENTENCES)
+    found = classifier.map(SENTENCES, layout="pca")
+    vectors = classifier.ensemble_.encoder_expert.text_vectors(SENTENCES)
+    assert found.points == pytest.approx(lay_out(vectors, "pca"), abs=1e-5)
 
 
 @pytest.mark.parametrize(

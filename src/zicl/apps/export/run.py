@@ -90,6 +90,11 @@ def export(classifier: ZICLClassifier | DistilledClassifier, path: str | Path, *
 def _encoder(classifier: ZICLClassifier | DistilledClassifier) -> Encoder:
     """Return the encoder of a classifier that needs nothing else."""
     if isinstance(classifier, DistilledClassifier):
+        if classifier.of_pairs:
+            raise UsageError(
+                "this classifier labels pairs of texts, and the exported script reads single ones",
+                hint="use it with zicl classify --with",
+            )
         return classifier.encoder
     ensemble = classifier.ensemble_
     if ensemble.main is not None or ensemble.encoder_expert is None:
@@ -155,7 +160,8 @@ def _compare(classifier: ZICLClassifier | DistilledClassifier, folder: Path) -> 
     """Run the folder as its user will, and compare it with the classifier."""
     from zicl.apps.export.script import Classifier
 
-    texts = list(neutral_sentences())
+    # The last is longer than what the encoder reads.
+    texts = [*neutral_sentences(), " ".join(20 * neutral_sentences())]
     exported = Classifier(folder)
     expected = [prediction.probabilities for prediction in classifier.classify(texts)]
     rows = np.array([[row[name] for name in exported.labels] for row in expected])

@@ -63,12 +63,17 @@ class Classifier:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     path = Path(sys.argv[1])
+    csv.field_size_limit(1 << 30)
     with path.open(encoding="utf-8-sig", newline="") as stream:
         table = path.suffix == ".csv"
         texts = [row["text"] for row in csv.DictReader(stream)] if table else stream.read().splitlines()
     classifier = Classifier(Path(__file__).parent)
-    writer = csv.writer(sys.stdout)
-    writer.writerow(["text", "label", *classifier.labels])
-    for text, row in zip(texts, classifier.predict_proba(texts), strict=True):
-        writer.writerow([text, classifier.choose(row), *(f"{p:.6f}" for p in row)])
+    # As UTF-8 on every system.
+    with open(sys.stdout.fileno(), "w", encoding="utf-8", newline="", closefd=False) as output:
+        writer = csv.writer(output)
+        writer.writerow(["text", "label", *classifier.labels])
+        for text, row in zip(texts, classifier.predict_proba(texts), strict=True):
+            writer.writerow([text, classifier.choose(row), *(f"{p:.6f}" for p in row)])

@@ -8,12 +8,11 @@ from string import Template
 from typing import Any
 
 from zicl._util.html import csp_hash, escape, json_in_html
-from zicl._util.process import __version__, require_extra
+from zicl._util.process import __version__
 
 
 @lru_cache(maxsize=1)
 def _plotly() -> str:
-    require_extra("map", "a map", "plotly")
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from zicl._util.files import write_text
 from zicl._util.html import escape
+from zicl._util.process import require_extra
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.apps.distill.classifier import DistilledClassifier, DistilledPrediction
@@ -21,7 +22,9 @@ from zicl.classifier import ZICLClassifier
 from zicl.exceptions import TextError
 from zicl.inputs.pair import Text
 from zicl.inputs.texts import check_texts
-from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, load_encoder
+from zicl.lm.model_cache import cached_embedder, cached_encoder
+from zicl.retrieve.encoder import Vectors
+from zicl.retrieve.index import Index
 from zicl.score.results import Prediction
 
 # More points than these are a cloud; a sample shows the same.
@@ -30,8 +33,6 @@ MAX_POINTS = 20_000
 _CHARACTERS = 600
 # From this margin on an answer counts as sure, until the reader moves the slider.
 UNSURE = 0.1
-# Texts are encoded in groups of this size: progress is shown after each.
-_GROUP = 256
 
 
 @dataclass(frozen=True)
@@ -107,16 +108,16 @@ class TextMap:
 
 def make_map(
     rows: Sequence[LabelledText],
+    embed: Callable[[Sequence[Text]], Vectors],
     *,
-    encoder: str | Encoder = DEFAULT_ENCODER,
     layout: Layout = "auto",
     seed: int = 0,
     limit: int = MAX_POINTS,
     title: str = "",
-    offline: bool = False,
     report: ProgressReport = silent,
 ) -> TextMap:
-    """Lay labelled texts out by what they say; of more than ``limit``, a seeded sample is shown."""
+    """Lay labelled texts out by their vectors, which ``embed`` returns; of more than ``limit``, a sample is shown."""
+    require_extra("map", "a map", "plotly")
     if len(rows) < 3:
         raise TextError(f"a map of {len(rows)} texts shows nothing", hint="give at least three")
     chosen: Sequence[LabelledText] = rows
@@ -124,12 +125,7 @@ def make_map(
         chosen = [rows[int(n)] for n in sorted(rng(seed, "texts on the map").choice(len(rows), limit, replace=False))]
     # Checked before anything is encoded.
     layout = choose_layout(layout, len(chosen))
-    model = load_encoder(encoder, offline=offline) if isinstance(encoder, str) else encoder
-    texts, parts = [str(row.text.strip()) for row in chosen], []
-    for start in range(0, len(texts), _GROUP):
-        report("encoding the texts", start, len(texts))
-        parts.append(model.encode(texts[start : start + _GROUP]))
-    vectors = np.concatenate(parts)
+    vectors = embed([row.text.strip() for row in chosen])
     report("drawing the map", 0, None)
     points, outlying = lay_out(vectors, layout, seed), find_outlying(vectors)
     return TextMap(chosen, points, outlying.tolist(), layout, len(rows), title or f"{len(rows):,} texts")
@@ -147,7 +143,7 @@ def map_texts(
     """Label texts with a fitted classifier, and lay them out."""
     predictions: Sequence[Prediction | DistilledPrediction] = classifier.classify(check_texts(texts))
     rows = [labelled_text(str(number), each) for number, each in enumerate(predictions, start=1)]
-    return make_map(rows, encoder=_encoder(classifier), layout=layout, seed=seed, limit=limit, report=report)
+    return make_map(rows, _embedder(classifier), layout=layout, seed=seed, limit=limit, report=report)
 
 
 def labelled_text(row_id: str, prediction: Prediction | DistilledPrediction) -> LabelledText:
@@ -168,14 +164,15 @@ def _best(values: Sequence[float], names: Sequence[str]) -> str:
     return names[int(np.argmax(values))]
 
 
-def _encoder(classifier: ZICLClassifier | DistilledClassifier) -> str | Encoder:
-    """Return the encoder that the classifier asks, or the default one where it asks none."""
+def _embedder(classifier: ZICLClassifier | DistilledClassifier) -> Callable[[Sequence[Text]], Vectors]:
+    """Return what embeds texts as the classifier does: what it has encoded is not encoded again."""
     if isinstance(classifier, DistilledClassifier):
-        return classifier.encoder
-    if classifier.index_ is not None and hasattr(classifier.index_, "encoder"):
-        encoder: Encoder = classifier.index_.encoder
-        return encoder
-    return classifier.encoder
+        return cached_embedder(classifier.encoder)
+    if (expert := classifier.ensemble_.encoder_expert) is not None:
+        return expert.text_vectors
+    if isinstance(classifier.index_, Index):
+        return cached_embedder(classifier.index_.encoder)
+    return cached_embedder(cached_encoder(classifier.encoder, classifier.offline))
 
 
 def _cut(text: str) -> str:
