@@ -1,8 +1,10 @@
 """Learning from a pile through the classifier: gaps in y, warnings, budgets, and what is stored."""
 
+import itertools
 import json
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 import zicl
 from tests.conftest import BagEncoder, BatchDependentEncoder
 from zicl import Labels, Pile, PromptSettings, Scoring, ZICLClassifier
+from zicl.classifier import LocalFit
 from zicl.exceptions import ConfigError, LabelError, PileWarning, StorageError, TextError, UsageError
 from zicl.retrieve.encoder import DEFAULT_ENCODER
 from zicl.score.fit import least_certain, sample_pile
@@ -279,6 +282,17 @@ def test_a_time_budget_becomes_a_number_that_is_kept(lm):
     assert 0 <= first.settings_.pile.lm_rows <= 60
     again = classifier(lm=lm).fit(PILE, budget=0.5)
     assert again.fingerprint() == first.fingerprint()
+
+
+# An untrained model may say the same of every text.
+@pytest.mark.filterwarnings("ignore::zicl.exceptions.PileWarning")
+def test_a_time_budget_is_that_of_all_workers(lm, monkeypatch):
+    class TwoWorkers(LocalFit):
+        workers = 2
+
+    # Every look at the clock is a second later: 16 texts a second by one worker.
+    monkeypatch.setattr("zicl.score.fit.time", SimpleNamespace(monotonic=itertools.count().__next__))
+    assert classifier(lm=lm).fit(PILE, budget=1, compute=TwoWorkers()).settings_.pile.lm_rows == 32
 
 
 def test_the_least_certain_texts_are_asked_first_whatever_the_last_digits():
