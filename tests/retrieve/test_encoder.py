@@ -15,6 +15,7 @@ def test_encoding_matches_sentence_transformers_whatever_the_batch(encoder_folde
     assert np.abs(encoder.encode(texts) - expected).max() < 1e-5
     assert np.abs(encoder.encode(texts[:1]) - expected[:1]).max() < 1e-5
     assert np.linalg.norm(encoder.encode(texts), axis=1) == pytest.approx(1, abs=1e-5)
+    assert encoder.encode([]).shape == (0, encoder.dimension)
     assert encoder.identity == load_encoder(str(encoder_folder)).identity
 
 

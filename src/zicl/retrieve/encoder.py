@@ -56,6 +56,9 @@ class SentenceEncoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector per text; batches are sorted by length and so hold hardly any padding."""
+        if not texts:
+            # Tokenizers refuse an empty list.
+            return np.empty((0, self.dimension), dtype=np.float32)
         texts = [self._beginning(text) for text in texts]
         if not self._is_plain():
             vectors = self.model.encode(texts, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False)
