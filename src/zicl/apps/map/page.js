@@ -53,23 +53,31 @@ function middle(values) {
 
 const short = (name) => name.length > 24 ? name.slice(0, 23) + "…" : name;
 
+// Many points are small ones: they hide each other less, and are drawn faster.
+const point = Math.max(3, Math.min(7, 7 * Math.pow(1000 / size, 0.25)));
+// What all points of a trace share is drawn faster than what each has for itself.
+const looks = [
+  { has: (n) => !isUnsure(n) && !data.outlying[n], size: point, symbol: "circle", ring: 0 },
+  { has: (n) => isUnsure(n) && !data.outlying[n], size: point + 2, symbol: "circle", ring: 1.5 },
+  { has: (n) => Boolean(data.outlying[n]), size: point + 3, symbol: "x", ring: 0 },
+];
+
+function trace(rows, marker) {
+  return { type: kind, mode: "markers", showlegend: false, hoverinfo: "none", customdata: rows,
+    x: rows.map((n) => data.x[n]), y: rows.map((n) => data.y[n]), marker };
+}
+
 function traces() {
-  const groups = data.labels.map(() => []);
+  const groups = data.labels.map(() => []), made = [];
   for (const n of shown) groups[data.label[n]].push(n);
-  const ink = style("--ink"), made = groups.map((rows, label) => ({
-    type: kind, mode: "markers", name: data.labels[label], showlegend: false, customdata: rows,
-    x: rows.map((n) => data.x[n]), y: rows.map((n) => data.y[n]), hoverinfo: "none",
-    marker: {
-      color: colour(label), size: rows.map((n) => isUnsure(n) ? 9 : data.outlying[n] ? 9 : 6),
-      symbol: rows.map((n) => data.outlying[n] ? "x" : "circle"), opacity: .8,
-      line: { color: ink, width: rows.map((n) => isUnsure(n) ? 1.5 : 0) },
-    },
-  }));
-  const at = chosen >= 0 ? [chosen] : [];
-  made.push({ type: kind, mode: "markers", showlegend: false, hoverinfo: "skip", customdata: at,
-    x: at.map((n) => data.x[n]), y: at.map((n) => data.y[n]),
-    marker: { size: 18, symbol: "circle-open", color: style("--focus"), line: { width: 3 } } });
-  return made;
+  for (const look of looks) {
+    groups.forEach((rows, label) => {
+      const line = { color: style("--ink"), width: look.ring };
+      made.push(trace(rows.filter(look.has), { color: colour(label), size: look.size, symbol: look.symbol, opacity: size > 5000 ? 1 : .8, line }));
+    });
+  }
+  const ring = { size: 18, symbol: "circle-open", color: style("--focus"), line: { width: 3 } };
+  return [...made, { ...trace(chosen >= 0 ? [chosen] : [], ring), hoverinfo: "skip" }];
 }
 
 function axis(values) {
