@@ -126,10 +126,8 @@ def find(claim: Mapping[str, Any], suffix: str) -> Found | None:
     tasks = [task for task in claim["tasks"] if len(counts.get(task, ())) == 1]
     if not tasks:
         return None
-    if claim.get("thirds"):
-        from zicl.lab.study.closeness import thirds
-
-        far, near = (part.compare(terms, tasks=tasks, measure=measure) for part in thirds(section))
+    if method := claim.get("thirds"):
+        far, near = (part.compare(terms, tasks=tasks, measure=measure) for part in section.thirds(method))
         if far is None or near is None:
             return None
         # Other texts in each: two independent intervals.

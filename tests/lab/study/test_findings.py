@@ -48,10 +48,20 @@ def test_copying(tmp_path):
     same = {"icl-gold-same-correct": True, "icl-gold-same-incorrect": False}
     accuracies = {"icl-gold": 80, "icl-random": 70, "nearest-icl-gold": 90, "nearest-icl-random": 55}
     # Where the label shown with the input is wrong, correct answers are those that do not copy it.
-    result = numbers(
-        "copying", {**accuracies, "icl-gold-same-correct": 95, "icl-gold-same-incorrect": 40}, tmp_path, identical=same
-    )
-    assert result == [[10, 35, 25], [77.5, 95, 60, 80]]
+    shown = {"icl-gold-same-correct": 95, "icl-gold-same-incorrect": 40}
+    result = numbers("copying", {**accuracies, **shown}, tmp_path, identical=same)
+    assert result == [[10, 35, 25], [77.5, 95, 60, 80], []]
+
+
+def test_copying_by_closeness(tmp_path):
+    """The first texts are right and far: of the 33 nearest, 23 are right with gold labels and none with random ones."""
+    outcome = make_outcome({"nearest-icl-gold": 90, "nearest-icl-random": 55}, tmp_path)
+    outcome, study = with_nearest(outcome, lambda _: np.arange(EXAMPLES) / 100), STUDIES.get("copying")
+    assert [float(each) for each in NUMBER.findall(study.all_findings(study.options(), outcome)[2])] == [0, 69.7]
+    figures = {figure.name: figure for figure in study.figures(study.options(), outcome)}
+    gold, random = figures["labels-by-closeness"].panels[0].series
+    assert [round(point.value.estimate, 1) for point in gold.points] == [100, 69.7]
+    assert [round(point.value.estimate, 1) for point in random.points] == [100, 0]
 
 
 GRID = {

@@ -70,7 +70,7 @@ def test_a_study_from_experiments_to_findings(name, context, english):
     assert summary["name"] == name
     assert summary["question"].endswith("?")
     # Two for each inference.
-    assert len(summary["findings"]) == {"heads": 4, "closeness": 3}.get(name, 2)
+    assert len(summary["findings"]) == {"heads": 4, "closeness": 3, "copying": 3}.get(name, 2)
     for line in summary["findings"]:
         assert INTERVAL.search(line), line
         assert "not known" not in line

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from zicl.lab.report.statistics import correct
@@ -50,41 +48,15 @@ def _parts(_: ClosenessOptions, __: StudySetup) -> list[StudyPart]:
     return [StudyPart("words", methods), StudyPart("planted", planted)]
 
 
-def _similarities(section: SectionOutcome, method: str) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Return the examples of each task, and how similar their nearest sentence is: the same with every seed."""
-    found = {}
-    for task, cell in section.row(method).items():
-        if cell.runs and (similarity := cell.runs[0].similarity) is not None:
-            known = ~np.isnan(similarity)
-            found[task] = cell.runs[0].examples[known], similarity[known]
-    return found
-
-
-def _median(section: SectionOutcome, method: str) -> str:
-    """Return the median similarity of the nearest sentences, in words."""
-    values = [similarity for _, similarity in _similarities(section, method).values()]
-    return f"median similarity {np.median(np.concatenate(values)):.2f}" if values else "no rows yet"
-
-
 def _bins(options: ClosenessOptions, section: SectionOutcome) -> Iterator[tuple[str, SectionOutcome]]:
     """Yield the bins that have enough examples, with the examples in them."""
-    similarities = _similarities(section, _NAIVE)
+    similarities = section.similarities(_NAIVE)
     for low, high in pairwise((-1.0, *sorted(options.bins), 1.01)):
         chosen = {task: examples[(low <= near) & (near < high)] for task, (examples, near) in similarities.items()}
         count = sum(len(examples) for examples in chosen.values())
         if count >= _LEAST:
             name = f"under {high:g}" if low == -1 else f"from {low:g}" if high > 1 else f"{low:g} to {high:g}"
             yield f"{name} ({count})", section.among(chosen)
-
-
-def thirds(section: SectionOutcome) -> tuple[SectionOutcome, SectionOutcome]:
-    """Return the third of each task's examples whose nearest sentence is farthest, and the one where it is nearest."""
-    far, near = dict[str, NDArray[np.int64]](), dict[str, NDArray[np.int64]]()
-    for task, (examples, similarity) in _similarities(section, _NAIVE).items():
-        order = examples[np.argsort(similarity, kind="stable")]
-        third = max(1, len(order) // 3)
-        far[task], near[task] = order[:third], order[-third:]
-    return section.among(far), section.among(near)
 
 
 def _figures(options: ClosenessOptions, outcome: StudyOutcome) -> list[StudyFigure]:
@@ -138,13 +110,13 @@ def _findings(_: ClosenessOptions, section: SectionOutcome) -> Iterator[str]:
         f"{points(by_words['nearest'])} for nearest and {points(by_words['physical'])} for physical neighbour; both "
         f"changes together are {points(both)} ({section.size(names)})."
     )
-    far, near = thirds(section)
+    far, near = section.thirds(_NAIVE)
     copied = {name: [part.compare({name: 1}, measure=copied_nearest) for part in (far, near)] for name in names}
     yield (
         f"the label of the nearest demonstration is predicted in {percent(copied[_NAIVE][0])} of the third of texts "
-        f"whose nearest sentence is farthest ({_median(far, _NAIVE)}) and in "
-        f"{percent(copied[_NAIVE][1])} of the third where it is nearest ({_median(near, _NAIVE)}) for nearest with "
-        f"original labels; in {percent(copied['z-icl'][0])} and {percent(copied['z-icl'][1])} for Z-ICL."
+        f"whose nearest sentence is farthest ({far.median_similarity(_NAIVE)}) and in {percent(copied[_NAIVE][1])} of "
+        f"the third where it is nearest ({near.median_similarity(_NAIVE)}) for nearest with original "
+        f"labels; in {percent(copied['z-icl'][0])} and {percent(copied['z-icl'][1])} for Z-ICL."
     )
     shifts = {
         name: section.compare({_planted(name): 1, name: -1}, measure=copied_nearest) for name in (_NAIVE, "z-icl")
@@ -152,8 +124,8 @@ def _findings(_: ClosenessOptions, section: SectionOutcome) -> Iterator[str]:
     accuracy = {name: section.compare({_planted(name): 1, name: -1}) for name in (_NAIVE, "z-icl")}
     lead = section.compare(minus({_planted("z-icl"): 1, _planted(_NAIVE): -1}, {"z-icl": 1, _NAIVE: -1}))
     yield (
-        f"with a paraphrase of each text planted in the corpus ({_median(section, _planted(_NAIVE))}) the label "
-        f"of the nearest is predicted {points(shifts[_NAIVE])} more often for nearest with original labels and "
+        f"with a paraphrase of each text planted in the corpus ({section.median_similarity(_planted(_NAIVE))}) the "
+        f"label of the nearest is predicted {points(shifts[_NAIVE])} more often for nearest with original labels and "
         f"{points(shifts['z-icl'])} for Z-ICL; accuracy changes by {points(accuracy[_NAIVE])} and "
         f"{points(accuracy['z-icl'])}, and the lead of Z-ICL by {points(lead)} "
         f"({section.size([_NAIVE, _planted(_NAIVE)])})."

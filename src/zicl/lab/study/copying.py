@@ -9,9 +9,18 @@ from zicl.lab.evaluate.methods import EXPERIMENT_METHODS
 from zicl.lab.study.base import Study, StudyOptions, StudyPart, StudySetup
 from zicl.lab.study.figures import ACCURACY, Series, StudyFigure
 from zicl.lab.study.method_grid import style_of, variant
-from zicl.lab.study.outcome import SectionOutcome, StudyOutcome, copy_rate, minus, percent, points
+from zicl.lab.study.outcome import (
+    SectionOutcome,
+    StudyOutcome,
+    copy_rate,
+    interval_series,
+    minus,
+    percent,
+    points,
+)
 
 _ICL = ("icl-gold", "icl-random", "nearest-icl-gold", "nearest-icl-random")
+_NEAREST = "nearest-icl-gold"
 _SAME = {"correct": "icl-gold-same-correct", "incorrect": "icl-gold-same-incorrect"}
 _FAR, _NEAR = {"icl-gold": 1.0, "icl-random": -1.0}, {"nearest-icl-gold": 1.0, "nearest-icl-random": -1.0}
 
@@ -35,9 +44,22 @@ def _figures(_: StudyOptions, outcome: StudyOutcome) -> list[StudyFigure]:
         for kind, name in _SAME.items():
             yield section.bars_by_task(f"label is {kind}", styles[kind], name, copy_rate)
 
+    def by_closeness(section: SectionOutcome) -> Iterator[Series]:
+        thirds = dict(zip(("farthest third", "nearest third"), section.thirds(_NEAREST), strict=True))
+        for name in _NEAR:
+            values = {third: part.compare({name: 1}) for third, part in thirds.items()}
+            yield interval_series(EXPERIMENT_METHODS[name].title, style_of(name), values)
+
     copied = "How often the label beside the input itself is predicted"
     return [
         StudyFigure("labels-far-and-near", "Gold and random labels, far and near", "", ACCURACY, outcome.panels(icl)),
+        StudyFigure(
+            "labels-by-closeness",
+            "Gold and random labels by closeness",
+            "examples by the similarity of their nearest demonstration",
+            ACCURACY,
+            outcome.panels(by_closeness),
+        ),
         StudyFigure("identical", copied, "", "copied, per cent", outcome.panels(same)),
     ]
 
@@ -56,6 +78,12 @@ def _findings(_: StudyOptions, section: SectionOutcome) -> Iterator[str]:
         f"with the input itself among the demonstrations, its label there is predicted in {percent(total)}: "
         f"{percent(rates['correct'])} where it is correct, {percent(rates['incorrect'])} where it is not "
         f"({section.size(list(_SAME.values()))}). Without it ICL-gold predicts the correct label in {percent(without)}."
+    )
+    far, near = section.thirds(_NEAREST)
+    yield (
+        f"with nearest demonstrations gold minus random labels is {points(far.compare(_NEAR))} in the third of texts "
+        f"whose nearest example is farthest ({far.median_similarity(_NEAREST)}) and {points(near.compare(_NEAR))} in "
+        f"the third where it is nearest ({near.median_similarity(_NEAREST)})."
     )
 
 

@@ -89,6 +89,29 @@ class SectionOutcome:
         known = [pair for pair in pairs if pair is not None]
         return self.bootstrap.compare(known) if known else None
 
+    def similarities(self, method: str) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Return each task's examples with the similarity of a method's nearest sentence, the same for all seeds."""
+        found = {}
+        for task, cell in self.row(method).items():
+            if cell.runs and (similarity := cell.runs[0].similarity) is not None:
+                known = ~np.isnan(similarity)
+                found[task] = cell.runs[0].examples[known], similarity[known]
+        return found
+
+    def thirds(self, method: str) -> tuple[SectionOutcome, SectionOutcome]:
+        """Return the third of each task's examples whose nearest sentence is farthest, and the nearest third."""
+        far, near = dict[str, NDArray[np.int64]](), dict[str, NDArray[np.int64]]()
+        for task, (examples, similarity) in self.similarities(method).items():
+            order = examples[np.argsort(similarity, kind="stable")]
+            third = max(1, len(order) // 3)
+            far[task], near[task] = order[:third], order[-third:]
+        return self.among(far), self.among(near)
+
+    def median_similarity(self, method: str) -> str:
+        """Return the median similarity of a method's nearest sentences, in words."""
+        values = [similarity for _, similarity in self.similarities(method).values()]
+        return f"median similarity {np.median(np.concatenate(values)):.2f}" if values else "no rows yet"
+
     def size(self, methods: Sequence[str]) -> str:
         """Describe how many tasks, examples and seeds a comparison of methods is based on."""
         tasks = self.tasks(methods)
