@@ -55,14 +55,13 @@ from zicl.retrieve.embedding import each_text
 from zicl.retrieve.encoder import DEFAULT_ENCODER, Encoder, cuts
 from zicl.retrieve.from_texts import index_texts
 from zicl.retrieve.index import Index, Searchable
-from zicl.retrieve.strategies.base import RETRIEVERS
-from zicl.score.decision import check_decision
+from zicl.score.checks import check_settings, learns_from_texts
 from zicl.score.ensemble import Ensemble, Fitted, fit_priors, with_given_priors
 from zicl.score.experts import EncoderExpert, Vectors
-from zicl.score.factory import build_ensemble, pick_template
-from zicl.score.fit import Question, check_pile, learn_pile
+from zicl.score.factory import build_ensemble
+from zicl.score.fit import Question, learn_pile
 from zicl.score.gold import read_labels_of_texts
-from zicl.score.pipeline import Pipeline, check_fields
+from zicl.score.pipeline import Pipeline
 from zicl.score.results import Prediction
 
 # Saved classifiers of other classes, by kind; each is loaded by the module that knows it.
@@ -249,7 +248,7 @@ class ZICLClassifier(TextClassifier):
             raise LabelError("no labels were given", hint='ZICLClassifier(labels=["terrible", "great"])')
         labels, settings = Labels.of(self.labels), self._settings()
         gold = {} if y is None else read_labels_of_texts(texts, y, labels, settings.decision)
-        self._check_settings(labels, settings, texts, budget)
+        check_settings(labels, settings, texts, budget)
         ensemble, cluster_texts = self._build(labels, settings, texts, report=report)
         ensemble = fit_priors(ensemble, settings.calibration, texts or (), int(self.seed), report)
         pile, fitted, compute = settings.pile, Fitted(ensemble.label_priors(), cluster_texts), compute or LocalFit()
@@ -271,52 +270,9 @@ class ZICLClassifier(TextClassifier):
                 fitted = replace(fitted, pile=learned.model)
         return self._set_fitted(settings, ensemble, fitted)
 
-    def _check_settings(
-        self, labels: Labels, settings: Settings, texts: Sequence[Text] | None, budget: float | None
-    ) -> None:
-        """Check settings against each other and against the texts, before anything is loaded."""
-        retrieval, pile = settings.retrieval, settings.pile
-        if retrieval.share > 1 and (retrieval.k == 0 or RETRIEVERS.get(retrieval.method).shared):
-            raise ConfigError(
-                "this method has no demonstrations that inputs could share in groups",
-                hint="leave out `retrieval.share`",
-            )
-        if settings.labelling.shared and not RETRIEVERS.get(retrieval.method).shared:
-            raise ConfigError(
-                "labelling.shared is for inputs with the same demonstrations, and here each has its own",
-                hint="leave it out, or use `retrieval.method='random'`",
-            )
-        if (learned := self.learns()) and not texts:
-            raise ConfigError(
-                f"{learned[0]} is fitted on texts, and fit() was given none",
-                hint="give the texts to be labelled, or similar ones (`fit`)",
-            )
-        asks = settings.scoring.asks_lm
-        if settings.calibration.method != "none" and not asks and settings.scoring.encoder_expert == "encoder":
-            raise ConfigError(
-                "the encoder expert has subtracted its bias already, and no other expert is asked",
-                hint="leave out `calibrate`, or ask another: `scoring.experts=('encoder', 'direct')`",
-            )
-        learns_from_lm = bool(pile.lm_rows or budget)
-        if (asks and (retrieval.share > 1 or settings.calibration.fits_priors)) or learns_from_lm:
-            template = pick_template(settings.prompt.template, labels)
-            for text in texts or ():
-                check_fields(template, text)
-        parse_group("scoring", settings.scoring.model_dump(), "scoring: ")
-        if labels.counted and settings.calibration.method == "neutral":
-            raise ConfigError("neutral sentences have no options to choose from", hint="use another calibration")
-        check_decision(labels, settings, has_texts=bool(texts))
-        check_pile(labels, settings, has_texts=bool(texts), spends=learns_from_lm)
-
     def learns(self) -> list[str]:
         """Return what the settings cannot do without texts given to ``fit``; most often nothing."""
-        settings = self._settings()
-        wanted = {
-            "batch calibration": settings.calibration.fits_priors,
-            "sharing demonstrations": settings.retrieval.share > 1,
-            "a corpus that the texts join": settings.retrieval.include_fit_texts,
-        }
-        return [what for what, needed in wanted.items() if needed]
+        return learns_from_texts(self._settings())
 
     def _question(
         self,

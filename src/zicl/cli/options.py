@@ -188,7 +188,7 @@ class ClassifierOptions(RemoteOptions):
             settings = self.resolved()
             self._check_fit(settings)
             if self.labels is not None:
-                from zicl.score.decision import check_decision
+                from zicl.score.checks import check_decision
 
                 check_decision(self.parsed_labels(self.labels), settings, has_texts=True)
         else:

@@ -14,9 +14,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl.config import Settings
-from zicl.exceptions import ConfigError, PileWarning
-from zicl.prompt.labels import NO_LABEL, SEPARATOR, Labels
+from zicl.exceptions import PileWarning
 from zicl.score.calibration import Scores
 from zicl.score.pile import (
     SHARPNESS,
@@ -51,51 +49,6 @@ _LABELS_PER_TEXT, _MOST_OF_TEXTS = 1.5, 0.4
 _TO_PRIOR, _DAMPING = 0.5, 0.5
 # The prior counts as much as this many gold rows of a label.
 _PRIOR_ROWS = 8.0
-
-
-def check_decision(labels: Labels, settings: Settings, *, has_texts: bool) -> None:
-    """Check that the decision fits the labels and the method, and that there is a pile to learn it from."""
-    decision = settings.decision
-    if decision.none is None and not decision.multi:
-        return
-    what = "none" if decision.none is not None else "multi"
-    if decision.multi and (odd := [name for name in labels.names if SEPARATOR in name or name == NO_LABEL]):
-        raise ConfigError(
-            f"the label {odd[0]!r} cannot be one of several: they are written with {SEPARATOR} between them",
-            hint="rename it",
-        )
-    if decision.none in labels.names:
-        raise ConfigError(
-            f"none is {decision.none!r}, which is one of the labels",
-            hint="choose another name, for example 'none of these', or leave that label out",
-        )
-    if labels.counted:
-        raise ConfigError(
-            f"{what} needs one set of labels, and here the options differ from text to text", hint="leave it out"
-        )
-    if settings.pile.method == "none":
-        raise ConfigError(
-            f"{what!r} is learned from a pile, and this method learns from no texts", hint="use `method='z-icl+'`"
-        )
-    if not has_texts:
-        raise ConfigError(
-            f"{what!r} is learned from a pile, and no texts were given",
-            hint="give the texts to be labelled, or similar ones (`fit`)",
-        )
-    if decision.multi and settings.pile.shares is not None:
-        raise ConfigError(
-            "shares are for labels that exclude each other, and multi allows several", hint="leave one out"
-        )
-    if decision.multi and settings.scoring.asks_lm:
-        raise ConfigError(
-            "multi judges each label by the encoder and the pile, and a language model compares labels",
-            hint="`scoring.experts=('encoder',)`, or leave out `multi`",
-        )
-    thresholds = decision.threshold if isinstance(decision.threshold, dict) else {}
-    if unknown := sorted(set(thresholds) - set(labels.names)):
-        raise ConfigError(
-            f"a threshold names {unknown[0]!r}, which is no label", hint=f"the labels are: {', '.join(labels.names)}"
-        )
 
 
 # -- none of these ------------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from zicl._util.files import home, storage_errors
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng, stable_hash
-from zicl.config import Pile, Settings
+from zicl.config import Pile
 from zicl.exceptions import ConfigError, PileWarning
 from zicl.inputs.pair import Text, text_key
-from zicl.prompt.labels import NO_LABEL, SEPARATOR, Labels
+from zicl.prompt.labels import NO_LABEL, SEPARATOR
 from zicl.retrieve.encoder import DEFAULT_ENCODER
 from zicl.score.calibration import Scores, log_softmax
 from zicl.score.decision import fit_multi, fit_none
@@ -159,39 +159,6 @@ def learn_pile(
 def _numbers(known: Known) -> Ints:
     """Return the number of each text's label, or -1 where it is not known."""
     return np.where(known.any(axis=1), known.argmax(axis=1), -1)
-
-
-def check_pile(labels: Labels, settings: Settings, *, has_texts: bool, spends: bool) -> None:
-    """Check that the settings of a pile can be followed; ``spends`` says whether the language model is to be asked."""
-    pile, used = settings.pile, spends or settings.pile.shares is not None
-    if pile.method == "none":
-        if used:
-            raise ConfigError(
-                "a budget and shares are for learning from a pile, and this method does not",
-                hint="use `method='z-icl+'`, or leave them out",
-            )
-        return
-    if used and not has_texts:
-        raise ConfigError(
-            "shares and answers of the language model are for learning from texts, and fit() was given none",
-            hint="give the texts to be labelled (`fit`), or leave them out",
-        )
-    if settings.scoring.encoder_expert is None:
-        raise ConfigError(
-            "a pile is learned from through an encoder, and no expert uses one",
-            hint="name the encoder among others: `scoring.experts=('encoder', 'direct')`",
-        )
-    if labels.counted:
-        raise ConfigError(
-            "a pile has one set of labels, and here the options differ from text to text",
-            hint="use another: `method='z-icl'`, `method='no-demos'` or `method='encoder'`",
-        )
-    names = [*labels.names, *filter(None, [settings.decision.none])]
-    if pile.shares is not None and set(pile.shares) != set(names):
-        raise ConfigError(
-            f"the shares name {', '.join(sorted(pile.shares))}, the labels are {', '.join(names)}",
-            hint="give each label its share, for example great=0.9,terrible=0.1",
-        )
 
 
 def sample_pile(texts: Iterable[Text], gold: Iterable[Text], count: int, seed: int) -> list[Text]:

@@ -25,7 +25,6 @@ from zicl.inputs.texts import check_texts
 from zicl.persistence import (
     CLASSIFIER,
     FORMAT,
-    ModelEntry,
     check_content,
     check_label_names,
     encoder_content,
@@ -39,6 +38,7 @@ from zicl.prompt.labels import Labels
 from zicl.prompt.template import Template, get_template
 from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
 from zicl.score.calibration import Scores, log_softmax
+from zicl.score.manifest import ModelEntry
 from zicl.score.pile import Linear
 
 _WEIGHTS = "weights.safetensors"
