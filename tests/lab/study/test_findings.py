@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from zicl.lab.report.cells import CellKey, MethodTraits, ReportCell, ReportTask, ResultSet, SeedRun
 from zicl.lab.report.statistics import Bootstrap
@@ -133,6 +134,16 @@ def test_heads(tmp_path):
     result = numbers("heads", {**GRID, **silent, **random}, tmp_path, {"controls": ["naive"]})
     # Nearest (12 and 4) minus physical (6 and -2); original (12, 9, 6) minus synonyms (4, 3, -2); 12 minus 3.
     assert result == [[12, 4, 9, 3, 6, -2], [6, 7.3, 9]]
+    # Of some methods, what compares all six is left out.
+    some = {"methods": ["naive", "z-icl"], "controls": ["naive"]}
+    assert numbers("heads", {**GRID, **silent, **random}, tmp_path, some) == [[12, -2, 9]]
+
+
+def test_heads_of_some_methods_are_swept_and_compared_with_random_ones_alike():
+    options = STUDIES.get("heads").options(methods=["naive", "z-icl"])
+    assert options.swept == options.controls == ("naive", "z-icl")
+    with pytest.raises(ValidationError, match="diverse-original"):
+        STUDIES.get("heads").options(methods=["naive"], swept=["diverse-original"])
 
 
 def test_coverage(tmp_path):
