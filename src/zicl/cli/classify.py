@@ -25,7 +25,7 @@ from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.help import CLASSIFIER, INPUT
 from zicl.cli.input_rows import input_file, read_input
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
-from zicl.cli.output_columns import ColumnsOption, LabelSet, output_row, parse_columns
+from zicl.cli.output_columns import ColumnsOption, LabelSet, added_values, parse_columns
 from zicl.cli.parsing import parse_duration
 from zicl.cli.preflight import preflight
 from zicl.cli.record_writer import RecordWriter
@@ -440,9 +440,8 @@ def _classify_chunks(
             finished += len(texts)
             others = _predict_others(label_sets, [row.text for row in texts]) if texts else []
             by_row = zip(predictions, *others, strict=True)
-            writer.write(
-                [output_row(row, () if row.empty else next(by_row), label_sets, review_below) for row in chunk]
-            )
+            values = ({} if row.empty else added_values(next(by_row), label_sets, review_below) for row in chunk)
+            writer.write(chunk, list(values))
             if finished == len(texts) and total > finished:
                 print_status(rate(finished, time.monotonic() - started, total - finished))
             report("classifying", finished, total)
