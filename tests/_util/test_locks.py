@@ -52,13 +52,15 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path, holder):
 
 def test_one_that_waits_goes_on_when_the_first_ends(tmp_path, holder):
     said = []
+    # It is told once, however long the wait is: here longer than until the next look.
+    ending = threading.Timer(3 * _WAIT, holder.communicate, ["\n"])
 
     def let_go(message):
         said.append(message)
-        # It is told once, however long the wait is: here longer than until the next look.
-        threading.Timer(3 * _WAIT, holder.communicate, ["\n"]).start()
+        ending.start()
 
     with locked(tmp_path / "folder", "fetched by another process", waiting=let_go):
+        ending.join()
         assert len(said) == 1
         assert said[0].startswith(f"fetched by another process (process {holder.pid}")
 

@@ -54,13 +54,30 @@ def atomic_write(path: Path, *, replace: bool = True) -> Iterator[Path]:
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _restore(path)
-        _remove_stale(path)
-        temporary = path.with_name(f".{path.name}.{_HERE}-{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+        temporary = _temporary(path)
         try:
             yield temporary
             replace_path(temporary, path, replace=replace)
         finally:
             remove(temporary)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder beside ``path``: removed at the end, or by the next one if this process is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = _temporary(path)
+    scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        remove(scratch)
+
+
+def _temporary(path: Path) -> Path:
+    """Return a new temporary path beside ``path``, after removing those of processes that were killed."""
+    _remove_stale(path)
+    return path.with_name(f".{path.name}.{_HERE}-{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
 
 
 def replace_path(finished: Path, target: Path, *, replace: bool = True) -> None:

@@ -29,8 +29,8 @@ def main() -> None:
 
 
 def _run() -> None:
+    from zicl._util.printable import printable
     from zicl.cli.app import app
-    from zicl.cli.console import printable
     from zicl.cli.help import check_renamed
     from zicl.cli.spelling import as_options
 
