@@ -2,11 +2,12 @@
 
 import csv
 import io
+import os
 
 import pytest
 
 from zicl.exceptions import StorageError, UsageError
-from zicl.inputs.output import OutputFile, OutputMetadata, check_output_path, to_csv
+from zicl.inputs.output import OutputFile, OutputMetadata, check_output_path, to_csv, to_json
 from zicl.inputs.tables import InputRow
 
 SETTINGS = {"seed": 1, "columns": ["text", None, "allowed"], "labels": "count = 3\n"}
@@ -88,6 +89,19 @@ def test_a_place_that_cannot_be_written_to_is_found_first(tmp_path):
         check_output_path(tmp_path / "folder.csv")
 
 
+def test_what_is_read_from_or_is_no_file_is_not_written_to(tmp_path):
+    rows, link, pipe = tmp_path / "rows.csv", tmp_path / "link.csv", tmp_path / "pipe.csv"
+    rows.write_text("id,text\n")
+    link.symlink_to(rows)
+    for output in (rows, link):
+        with pytest.raises(UsageError, match="is read from"):
+            check_output_path(output, [tmp_path / "missing.csv", rows])
+    check_output_path(tmp_path / "out.csv", [rows])
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="a pipe"):
+        check_output_path(pipe)
+
+
 def test_a_note_of_another_kind_of_output(tmp_path):
     path = tmp_path / "answers.jsonl"
     OutputFile(path, {"seed": 1}, ["id"]).write([{"id": "a"}])
@@ -104,5 +118,12 @@ def test_formats_that_grow_row_by_row(tmp_path, name):
 
 
 def test_carriage_returns_come_back():
-    rows = [{"a": "one\rtwo", "b": "1"}, {"a": 'three "and"\r\nfour', "b": "2"}, {"a": "five", "b": "3"}]
-    assert list(csv.DictReader(io.StringIO(to_csv(rows, ["a", "b"]), newline=""))) == rows
+    values = [("one\rtwo", "1"), ('three "and"\r\nfour', "2"), ("five", "3")]
+    for columns in (["a", "b"], ["a\rb", "c"]):
+        rows = [dict(zip(columns, row, strict=True)) for row in values]
+        assert list(csv.DictReader(io.StringIO(to_csv(rows, columns), newline=""))) == rows
+
+
+def test_json_has_no_value_that_is_no_number():
+    record = {"a": float("nan"), "b": [1.5, float("inf")], "c": {"d": -float("inf")}, "e": "NaN"}
+    assert to_json(record) == '{"a": null, "b": [1.5, null], "c": {"d": null}, "e": "NaN"}'

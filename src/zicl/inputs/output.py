@@ -9,6 +9,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,19 +23,31 @@ from zicl.exceptions import StorageError, UsageError
 from zicl.inputs.tables import InputRow
 
 
-def check_output_path(path: Path) -> None:
-    """Check that a file has a format to which rows can be appended, and a folder that can be written to."""
+def check_output_path(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Check that rows can be appended to a file of this format and place, which is none of the ``inputs``."""
     if path.suffix not in (".csv", ".jsonl"):
         raise UsageError(
             f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them"
         )
     if path.is_dir():
         raise UsageError(f"{path} is a folder, and a file was expected", hint="name a file in it")
+    if path.exists() and not path.is_file():
+        raise UsageError(
+            f"{path} is a device or a pipe, and a file was expected", hint="--json writes to standard output"
+        )
+    if path.exists() and any(given.exists() and path.samefile(given) for given in inputs):
+        raise UsageError(f"{path} is read from, and cannot be written to as well", hint="choose another -o")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir():
         raise UsageError(f"{path} cannot be written: {folder} is a file", hint="choose another folder")
     if not os.access(folder, os.W_OK):
         raise StorageError(f"{path} cannot be written: {folder} is read-only", hint="choose another folder")
+
+
+def check_resumable(path: Path) -> None:
+    """Check that a file does not exist, or was written by zicl: nothing is appended to others."""
+    if path.exists() and not metadata_path(path).is_file():
+        raise StorageError(f"{path} exists and was not written by zicl", hint="choose another -o, or pass --overwrite")
 
 
 def metadata_path(path: Path) -> Path:
@@ -123,10 +136,7 @@ class OutputFile:
         self._begun = True
 
     def _resume(self) -> None:
-        if not metadata_path(self.path).is_file():
-            raise StorageError(
-                f"{self.path} exists and was not written by zicl", hint="choose another -o, or pass --overwrite"
-            )
+        check_resumable(self.path)
         note = read_json(metadata_path(self.path))
         before, now = note["settings"], self._settings
         if before != now:
@@ -217,7 +227,7 @@ def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str], *, head
     # Not every version of Python quotes a lone carriage return, and all of them read it as the end of a line.
     quoted = csv.DictWriter(buffer, columns, lineterminator="\n", quoting=csv.QUOTE_ALL)
     if header:
-        minimal.writeheader()
+        (quoted if any("\r" in column for column in columns) else minimal).writeheader()
     for record in records:
         writer = quoted if any("\r" in str(value) for value in record.values()) else minimal
         writer.writerow(record)
@@ -225,5 +235,21 @@ def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str], *, head
 
 
 def to_json(record: dict[str, Any]) -> str:
-    """Return one line of JSON; values that JSON has no type for (dates of a Parquet file) become strings."""
-    return json.dumps(record, ensure_ascii=False, default=str)
+    """Return one line of JSON; values that JSON has no type for (dates of a Parquet file) become strings.
+
+    >>> to_json({"text": "A gem.", "price": float("nan")})
+    '{"text": "A gem.", "price": null}'
+    """
+    try:
+        return json.dumps(record, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(record), ensure_ascii=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value in which null stands for what is no number: JSON has none of these."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
