@@ -307,7 +307,7 @@ def _check_output(options: ClassifyOptions, file: str | None, output: Path | Non
         return
     from zicl.inputs.output import check_output_path, check_resumable
 
-    check_output_path(output, map(Path, filter(None, [file, options.fit, options.gold])))
+    check_output_path(output, [Path(each) for each in (file, options.fit, options.gold) if each is not None])
     if not overwrite:
         check_resumable(output)
 

@@ -67,7 +67,7 @@ def export(classifier: ZICLClassifier | DistilledClassifier, path: str | Path, *
     folder = Path(path)
     if folder.exists() and not overwrite:
         raise exists_error(folder)
-    check_replaceable(folder, MANIFEST, "exported classifier")
+    check_replaceable(folder, MANIFEST, "an exported classifier")
     encoder = _onnx_encoder(_encoder(classifier))
     if isinstance(classifier, DistilledClassifier):
         head, names, decision = linear_head(classifier.linear, encoder.pooling), classifier.labels.names, ONE_LABEL
