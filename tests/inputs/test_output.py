@@ -2,12 +2,13 @@
 
 import csv
 import io
+import json
 import os
 
 import pytest
 
-from zicl.exceptions import StorageError, UsageError
-from zicl.inputs.output import OutputFile, OutputMetadata, check_output_path, to_csv, to_json
+from zicl.exceptions import StorageError, UsageError, ZICLError
+from zicl.inputs.output import OutputFile, OutputMetadata, check_output_path, metadata_path, to_csv, to_json
 from zicl.inputs.tables import InputRow
 
 SETTINGS = {"seed": 1, "columns": ["text", None, "allowed"], "labels": "count = 3\n"}
@@ -107,6 +108,30 @@ def test_a_note_of_another_kind_of_output(tmp_path):
     OutputFile(path, {"seed": 1}, ["id"]).write([{"id": "a"}])
     with pytest.raises(UsageError, match="was not written by zicl classify"):
         OutputMetadata.read(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda note: [], "not an object with keys"),
+        (lambda note: {}, "settings: it is missing"),
+        (lambda note: {**note, "settings": None}, "settings: it is not an object"),
+        (lambda note: {**note, "bytes": -1}, "bytes: it is too small"),
+        (lambda note: {**note, "bytes": "9"}, "bytes: it is not a whole number"),
+        (lambda note: {**note, "id": 5}, "id: it is not a string"),
+        (lambda note: {**note, "settings": {**note["settings"], "columns": ["text"]}}, "columns"),
+        (lambda note: {**note, "settings": {**note["settings"], "labels": None}}, "labels: it is not a string"),
+    ],
+)
+def test_a_note_that_is_damaged_says_what_to_do(path, change, said):
+    note = metadata_path(path)
+    note.write_text(json.dumps(change(json.loads(note.read_text()))))
+    with pytest.raises(StorageError, match="is damaged") as error:
+        OutputMetadata.read(path)
+    assert said in str(error.value)
+    assert "--overwrite" in error.value.hint
+    with pytest.raises(ZICLError):
+        opened(path)
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])

@@ -15,12 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from zicl._util.files import read_json, storage_errors, text_hash, write_json
 from zicl._util.locks import locked
+from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
 from zicl.exceptions import StorageError, UsageError
 from zicl.inputs.tables import InputRow
+
+_NEW = "pass --overwrite, or choose another -o: which rows are complete is not known without it"
 
 
 def check_output_path(path: Path, inputs: Iterable[Path] = ()) -> None:
@@ -62,6 +67,31 @@ def output_lock(path: Path | None) -> AbstractContextManager[None]:
     return locked(path.with_name(f".{path.name}.lock"), f"{path} is being written by another process")
 
 
+class Note(Strict):
+    """What the file beside an output holds."""
+
+    settings: dict[str, Any]
+    id: str
+    bytes: Count
+    sha256: Sha256
+
+
+class ClassifySettings(Strict):
+    """What the settings of ``zicl classify`` hold that other commands read."""
+
+    columns: Annotated[list[str | None], Field(min_length=3, max_length=3)]
+    labels: str
+    # A distilled classifier has no other decision than one label.
+    decision: dict[str, Any] = Field(default_factory=dict)
+    names: Entries[str] = Field(default_factory=list)
+
+
+def _read_note(path: Path) -> dict[str, Any]:
+    """Return the note beside an output."""
+    note = metadata_path(path)
+    return check_schema(read_json(note, hint=_NEW), Note, note, StorageError, _NEW)
+
+
 @dataclass(frozen=True)
 class OutputMetadata:
     """How ``zicl classify`` wrote an output: its columns, whether its labels count options, and how it decided.
@@ -84,19 +114,19 @@ class OutputMetadata:
         """Read the note beside an output."""
         if not metadata_path(path).is_file():
             return cls()
-        note = read_json(metadata_path(path))
-        try:
-            text, pair, options = note["settings"]["columns"]
-            counted = note["settings"]["labels"].startswith("count =")
-            # A distilled classifier has no other decision than one label.
-            decision = note["settings"].get("decision", {})
-            names = tuple(note["settings"].get("names", ()))
-            return cls(text, pair, options, note["id"], counted, decision, names, exists=True)
-        except KeyError as error:
+        note = _read_note(path)
+        if missing := {"columns", "labels"} - note["settings"].keys():
             raise UsageError(
-                f"{path} was not written by zicl classify: {metadata_path(path).name} has no {error}",
+                f"{path} was not written by zicl classify: {metadata_path(path).name} has no {sorted(missing)[0]!r}",
                 hint="expected a file written by zicl classify --file … -o …",
-            ) from error
+            )
+        settings = ClassifySettings.model_validate(
+            check_schema(note["settings"], ClassifySettings, metadata_path(path), StorageError, _NEW)
+        )
+        text, pair, options = settings.columns
+        counted = settings.labels.startswith("count =")
+        names = tuple(settings.names)
+        return cls(text or cls.text, pair, options, note["id"], counted, settings.decision, names, exists=True)
 
 
 class OutputFile:
@@ -137,7 +167,7 @@ class OutputFile:
 
     def _resume(self) -> None:
         check_resumable(self.path)
-        note = read_json(metadata_path(self.path))
+        note = _read_note(self.path)
         before, now = note["settings"], self._settings
         if before != now:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
