@@ -34,6 +34,9 @@ def test_the_name_of_a_file_is_not_taken_for_a_text(run, options, tmp_path, monk
     assert code == 2
     assert "there is no file" in err
     assert "zicl classify -" in err
+    code, out, err = run("classify", tmp_path, *options)
+    assert (code, out) == (2, "")
+    assert "is a folder" in err
     # What cannot be the name of a file is a text.
     assert run("classify", "so long " * 2000, *options)[0] == 0
 

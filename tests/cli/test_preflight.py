@@ -18,7 +18,9 @@ def no_models(monkeypatch):
         pytest.fail("a model was loaded")
 
     monkeypatch.setattr("zicl.lm.load.load_lm", loaded)
-    monkeypatch.setattr("zicl.retrieve.encoder.load_encoder", loaded)
+    # Those that import it first: a module that is imported now would keep what stands in for it here.
+    for module in ("retrieve.index", "lm.model_cache", "retrieve.encoder"):
+        monkeypatch.setattr(f"zicl.{module}.load_encoder", loaded)
 
 
 def test_a_corpus_without_an_index(run, jsonl, tmp_path, no_models):
@@ -61,6 +63,21 @@ def test_a_file_that_is_not_there_or_cannot_be_read(run, tmp_path, no_models):
         code, _, err = run("classify", "-f", tmp_path / name, "--labels", LABELS)
         assert code == 2
         assert message in err
+
+
+def test_an_output_that_is_read_from_or_that_zicl_did_not_write(run, tmp_path, no_models):
+    rows, notes = tmp_path / "rows.csv", tmp_path / "notes.csv"
+    rows.write_text("id,text\n1,A bold film.\n")
+    notes.write_text("mine\n")
+    for output, more, message in (
+        (rows, ["--overwrite"], "is read from, and cannot be written to"),
+        (rows, [], "is read from, and cannot be written to"),
+        (notes, [], "exists and was not written by zicl"),
+    ):
+        code, _, err = run("classify", "-f", rows, "--labels", LABELS, "-o", output, *more)
+        assert code, err
+        assert message in err
+    assert (rows.read_text(), notes.read_text()) == ("id,text\n1,A bold film.\n", "mine\n")
 
 
 def test_what_was_not_given_is_not_checked():

@@ -2,11 +2,13 @@
 
 import csv
 import io
+import json
+import os
 
 import pytest
 
-from zicl.exceptions import StorageError, UsageError
-from zicl.inputs.output import OutputFile, OutputMetadata, check_output_path, to_csv
+from zicl.exceptions import StorageError, UsageError, ZICLError
+from zicl.inputs.output import OutputFile, OutputMetadata, check_output_path, metadata_path, to_csv, to_json
 from zicl.inputs.tables import InputRow
 
 SETTINGS = {"seed": 1, "columns": ["text", None, "allowed"], "labels": "count = 3\n"}
@@ -88,11 +90,48 @@ def test_a_place_that_cannot_be_written_to_is_found_first(tmp_path):
         check_output_path(tmp_path / "folder.csv")
 
 
+def test_what_is_read_from_or_is_no_file_is_not_written_to(tmp_path):
+    rows, link, pipe = tmp_path / "rows.csv", tmp_path / "link.csv", tmp_path / "pipe.csv"
+    rows.write_text("id,text\n")
+    link.symlink_to(rows)
+    for output in (rows, link):
+        with pytest.raises(UsageError, match="is read from"):
+            check_output_path(output, [tmp_path / "missing.csv", rows])
+    check_output_path(tmp_path / "out.csv", [rows])
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="a pipe"):
+        check_output_path(pipe)
+
+
 def test_a_note_of_another_kind_of_output(tmp_path):
     path = tmp_path / "answers.jsonl"
     OutputFile(path, {"seed": 1}, ["id"]).write([{"id": "a"}])
     with pytest.raises(UsageError, match="was not written by zicl classify"):
         OutputMetadata.read(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda note: [], "not an object with keys"),
+        (lambda note: {}, "settings: it is missing"),
+        (lambda note: {**note, "settings": None}, "settings: it is not an object"),
+        (lambda note: {**note, "bytes": -1}, "bytes: it is too small"),
+        (lambda note: {**note, "bytes": "9"}, "bytes: it is not a whole number"),
+        (lambda note: {**note, "id": 5}, "id: it is not a string"),
+        (lambda note: {**note, "settings": {**note["settings"], "columns": ["text"]}}, "columns"),
+        (lambda note: {**note, "settings": {**note["settings"], "labels": None}}, "labels: it is not a string"),
+    ],
+)
+def test_a_note_that_is_damaged_says_what_to_do(path, change, said):
+    note = metadata_path(path)
+    note.write_text(json.dumps(change(json.loads(note.read_text()))))
+    with pytest.raises(StorageError, match="is damaged") as error:
+        OutputMetadata.read(path)
+    assert said in str(error.value)
+    assert "--overwrite" in error.value.hint
+    with pytest.raises(ZICLError):
+        opened(path)
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])
@@ -104,5 +143,12 @@ def test_formats_that_grow_row_by_row(tmp_path, name):
 
 
 def test_carriage_returns_come_back():
-    rows = [{"a": "one\rtwo", "b": "1"}, {"a": 'three "and"\r\nfour', "b": "2"}, {"a": "five", "b": "3"}]
-    assert list(csv.DictReader(io.StringIO(to_csv(rows, ["a", "b"]), newline=""))) == rows
+    values = [("one\rtwo", "1"), ('three "and"\r\nfour', "2"), ("five", "3")]
+    for columns in (["a", "b"], ["a\rb", "c"]):
+        rows = [dict(zip(columns, row, strict=True)) for row in values]
+        assert list(csv.DictReader(io.StringIO(to_csv(rows, columns), newline=""))) == rows
+
+
+def test_json_has_no_value_that_is_no_number():
+    record = {"a": float("nan"), "b": [1.5, float("inf")], "c": {"d": -float("inf")}, "e": "NaN"}
+    assert to_json(record) == '{"a": null, "b": [1.5, null], "c": {"d": null}, "e": "NaN"}'

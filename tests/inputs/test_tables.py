@@ -118,6 +118,14 @@ def test_columns_of_one_name_are_an_error(tmp_path):
         read_records(str(path))
 
 
+@pytest.mark.parametrize("record", [r'{"text": "ok", "\udc00": 1}', r'{"text": "ok", "id": ["\uD800"]}'])
+def test_half_of_a_character_in_any_key_or_value_is_an_error_that_names_the_line(tmp_path, record):
+    path = tmp_path / "half.jsonl"
+    path.write_text('{"text": "\\ud83d\\ude00"}\n' + record + "\n")
+    with pytest.raises(TextError, match=r"half.jsonl, line 2: a key or a value holds a broken character"):
+        read_rows(str(path))
+
+
 def test_a_record_nested_too_deeply_is_an_error_that_names_the_line(tmp_path):
     path = tmp_path / "deep.jsonl"
     path.write_text('{"text": "fine"}\n' + "[" * 200_000 + "\n")

@@ -186,7 +186,7 @@ def check_replaceable(target: Path, manifest: str, what: str) -> None:
     """Check that ``target`` is missing, an empty folder, or one that zicl wrote: nothing else may be replaced."""
     empty = target.is_dir() and not any(target.iterdir())
     if target.exists() and not empty and not (target / manifest).is_file():
-        raise StorageError(f"{target} exists and is not a {what}", hint="choose another name, or remove it first")
+        raise StorageError(f"{target} exists and is not {what}", hint="choose another name, or remove it first")
 
 
 def remove(path: Path) -> None:

@@ -230,6 +230,7 @@ def classify(
     """Label texts: the most likely label, its probability and margin, and what was least certain."""
     kinds, file = parse_columns(columns), input_file(texts, file)
     preflight(file=file, output=output, save=save)
+    _check_output(options, file, output, overwrite=overwrite)
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None:
         _check_spread(options, cluster_choice)
@@ -298,6 +299,17 @@ def classify(
     print_summary(lines, label_sets[0], review_below, earlier)
     if _has_ensemble(classifier) and classifier.none is not None:
         print_none_curve([*earlier.lines, *lines], classifier.none, options.read_gold(fit_columns))
+
+
+def _check_output(options: ClassifyOptions, file: str | None, output: Path | None, *, overwrite: bool) -> None:
+    """Refuse to write over a file that is read from, or that zicl did not write, before anything is loaded."""
+    if output is None:
+        return
+    from zicl.inputs.output import check_output_path, check_resumable
+
+    check_output_path(output, [Path(each) for each in (file, options.fit, options.gold) if each is not None])
+    if not overwrite:
+        check_resumable(output)
 
 
 def _check_spread(options: ClassifyOptions, choice: ClusterChoice) -> None:

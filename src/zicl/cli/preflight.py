@@ -36,7 +36,7 @@ def _save(path: Path) -> None:
     from zicl._util.files import check_replaceable
     from zicl.persistence import CLASSIFIER
 
-    check_replaceable(path, CLASSIFIER, "saved classifier")
+    check_replaceable(path, CLASSIFIER, "a saved classifier")
 
 
 def _new_folder(path: Path) -> None:

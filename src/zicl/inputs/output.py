@@ -9,32 +9,50 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from zicl._util.files import read_json, storage_errors, text_hash, write_json
 from zicl._util.locks import locked
+from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
 from zicl.exceptions import StorageError, UsageError
 from zicl.inputs.tables import InputRow
 
+_NEW = "pass --overwrite, or choose another -o: which rows are complete is not known without it"
 
-def check_output_path(path: Path) -> None:
-    """Check that a file has a format to which rows can be appended, and a folder that can be written to."""
+
+def check_output_path(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Check that rows can be appended to a file of this format and place, which is none of the ``inputs``."""
     if path.suffix not in (".csv", ".jsonl"):
         raise UsageError(
             f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them"
         )
     if path.is_dir():
         raise UsageError(f"{path} is a folder, and a file was expected", hint="name a file in it")
+    if path.exists() and not path.is_file():
+        raise UsageError(
+            f"{path} is a device or a pipe, and a file was expected", hint="--json writes to standard output"
+        )
+    if path.exists() and any(given.exists() and path.samefile(given) for given in inputs):
+        raise UsageError(f"{path} is read from, and cannot be written to as well", hint="choose another -o")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir():
         raise UsageError(f"{path} cannot be written: {folder} is a file", hint="choose another folder")
     if not os.access(folder, os.W_OK):
         raise StorageError(f"{path} cannot be written: {folder} is read-only", hint="choose another folder")
+
+
+def check_resumable(path: Path) -> None:
+    """Check that a file does not exist, or was written by zicl: nothing is appended to others."""
+    if path.exists() and not metadata_path(path).is_file():
+        raise StorageError(f"{path} exists and was not written by zicl", hint="choose another -o, or pass --overwrite")
 
 
 def metadata_path(path: Path) -> Path:
@@ -47,6 +65,31 @@ def output_lock(path: Path | None) -> AbstractContextManager[None]:
     if path is None:
         return nullcontext()
     return locked(path.with_name(f".{path.name}.lock"), f"{path} is being written by another process")
+
+
+class Note(Strict):
+    """What the file beside an output holds."""
+
+    settings: dict[str, Any]
+    id: str
+    bytes: Count
+    sha256: Sha256
+
+
+class ClassifySettings(Strict):
+    """What the settings of ``zicl classify`` hold that other commands read."""
+
+    columns: Annotated[list[str | None], Field(min_length=3, max_length=3)]
+    labels: str
+    # A distilled classifier has no other decision than one label.
+    decision: dict[str, Any] = Field(default_factory=dict)
+    names: Entries[str] = Field(default_factory=list)
+
+
+def _read_note(path: Path) -> dict[str, Any]:
+    """Return the note beside an output."""
+    note = metadata_path(path)
+    return check_schema(read_json(note, hint=_NEW), Note, note, StorageError, _NEW)
 
 
 @dataclass(frozen=True)
@@ -71,19 +114,19 @@ class OutputMetadata:
         """Read the note beside an output."""
         if not metadata_path(path).is_file():
             return cls()
-        note = read_json(metadata_path(path))
-        try:
-            text, pair, options = note["settings"]["columns"]
-            counted = note["settings"]["labels"].startswith("count =")
-            # A distilled classifier has no other decision than one label.
-            decision = note["settings"].get("decision", {})
-            names = tuple(note["settings"].get("names", ()))
-            return cls(text, pair, options, note["id"], counted, decision, names, exists=True)
-        except KeyError as error:
+        note = _read_note(path)
+        if missing := {"columns", "labels"} - note["settings"].keys():
             raise UsageError(
-                f"{path} was not written by zicl classify: {metadata_path(path).name} has no {error}",
+                f"{path} was not written by zicl classify: {metadata_path(path).name} has no {sorted(missing)[0]!r}",
                 hint="expected a file written by zicl classify --file … -o …",
-            ) from error
+            )
+        settings = ClassifySettings.model_validate(
+            check_schema(note["settings"], ClassifySettings, metadata_path(path), StorageError, _NEW)
+        )
+        text, pair, options = settings.columns
+        counted = settings.labels.startswith("count =")
+        names = tuple(settings.names)
+        return cls(text or cls.text, pair, options, note["id"], counted, settings.decision, names, exists=True)
 
 
 class OutputFile:
@@ -123,11 +166,8 @@ class OutputFile:
         self._begun = True
 
     def _resume(self) -> None:
-        if not metadata_path(self.path).is_file():
-            raise StorageError(
-                f"{self.path} exists and was not written by zicl", hint="choose another -o, or pass --overwrite"
-            )
-        note = read_json(metadata_path(self.path))
+        check_resumable(self.path)
+        note = _read_note(self.path)
         before, now = note["settings"], self._settings
         if before != now:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
@@ -217,7 +257,7 @@ def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str], *, head
     # Not every version of Python quotes a lone carriage return, and all of them read it as the end of a line.
     quoted = csv.DictWriter(buffer, columns, lineterminator="\n", quoting=csv.QUOTE_ALL)
     if header:
-        minimal.writeheader()
+        (quoted if any("\r" in column for column in columns) else minimal).writeheader()
     for record in records:
         writer = quoted if any("\r" in str(value) for value in record.values()) else minimal
         writer.writerow(record)
@@ -225,5 +265,21 @@ def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str], *, head
 
 
 def to_json(record: dict[str, Any]) -> str:
-    """Return one line of JSON; values that JSON has no type for (dates of a Parquet file) become strings."""
-    return json.dumps(record, ensure_ascii=False, default=str)
+    """Return one line of JSON; values that JSON has no type for (dates of a Parquet file) become strings.
+
+    >>> to_json({"text": "A gem.", "price": float("nan")})
+    '{"text": "A gem.", "price": null}'
+    """
+    try:
+        return json.dumps(record, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(record), ensure_ascii=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value in which null stands for what is no number: JSON has none of these."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value

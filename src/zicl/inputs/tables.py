@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any
 
 from zicl._util.files import text_hash
-from zicl._util.strict_json import parse_json
+from zicl._util.strict_json import has_half_character, parse_json
 from zicl.exceptions import TextError
 from zicl.inputs.files import (
     TextFile,
@@ -209,6 +209,11 @@ def json_lines(file: TextFile) -> Iterator[tuple[int, Any]]:
                     f"{file.name}, line {number}: not JSON ({error})",
                     hint="expected one JSON object per line, with each key once",
                 ) from error
+            if has_half_character(line, value):
+                raise TextError(
+                    f"{file.name}, line {number}: a key or a value holds a broken character (a lone surrogate)",
+                    hint="the file was not written as UTF-8: write it again",
+                )
             yield number, value
 
 

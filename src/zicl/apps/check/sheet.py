@@ -5,12 +5,17 @@ Predictions would bias the person who labels: they are in ``.NAME.key.json`` bes
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Annotated, Any
 
-from zicl._util.files import read_json, write_json, write_text
+from pydantic import Field, FiniteFloat
+
+from zicl._util.files import atomic_write, read_json
+from zicl._util.schema import Entries, Strict, check_schema
 from zicl.apps.check.predictions import OutputPrediction, cell_value
 from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.inputs.output import to_csv
@@ -49,6 +54,33 @@ class Sheet:
     rows: tuple[SheetRow, ...]
 
 
+class PairEntry(Strict):
+    """Two texts, as they are stored."""
+
+    first: str
+    second: str
+
+
+class KeyRow(Strict):
+    """A row that was drawn, with what was predicted."""
+
+    id: str
+    text: str | PairEntry
+    predicted: str
+    margin: FiniteFloat
+    choices: dict[str, str]
+    multi: bool = False
+    stratum: str
+    weight: Annotated[FiniteFloat, Field(gt=0)]
+
+
+class KeyContent(Strict):
+    """What the file beside a sheet holds."""
+
+    labels: Entries[str]
+    rows: Annotated[Entries[KeyRow], Field(min_length=1)]
+
+
 def key_path(path: Path) -> Path:
     """Return the path of the file beside a sheet that holds the predictions, strata and weights."""
     return path.with_name(f".{path.name}.key.json")
@@ -62,12 +94,15 @@ def write_sheet(path: Path, sheet: Sheet, *, overwrite: bool = False) -> None:
         _check_unlabelled(path)
     columns = ["id", "text", *_optional_columns(sheet.rows), "gold"]
     shown = [{name: row[name] for name in columns} for row in map(_sheet_columns, sheet.rows)]
-    # If the process is killed between the two files, a new sheet must not be read with old predictions.
-    key_path(path).unlink(missing_ok=True)
-    # With a byte order mark, spreadsheet programs read the file as UTF-8.
-    write_text(path, "\ufeff" + to_csv(shown, columns))
     drawn = [{**asdict(row.prediction), "stratum": row.stratum, "weight": row.weight} for row in sheet.rows]
-    write_json(key_path(path), {"labels": sheet.labels, "rows": drawn})
+    key = json.dumps({"labels": sheet.labels, "rows": drawn}, indent=2, ensure_ascii=False, sort_keys=True)
+    # Both are written before the old ones go: a full disk leaves these.
+    with atomic_write(key_path(path)) as new_key, atomic_write(path) as new_sheet:
+        new_key.write_text(key + "\n", encoding="utf-8")
+        # With a byte order mark, spreadsheet programs read the file as UTF-8.
+        new_sheet.write_text("\ufeff" + to_csv(shown, columns), encoding="utf-8")
+        # If the process is killed between the two files, a new sheet must not be read with old predictions.
+        key_path(path).unlink(missing_ok=True)
 
 
 def read_sheet(path: Path) -> Sheet:
@@ -206,18 +241,16 @@ def _read_key(path: Path) -> Sheet:
     key = key_path(path)
     if not key.is_file():
         raise StorageError(f"{key}, which holds the predictions for the rows of {path}, is missing", hint=_KEY_HINT)
-    try:
-        content = read_json(key)
-        rows = []
-        for entry in content["rows"]:
-            text = Pair(**entry["text"]) if isinstance(entry["text"], dict) else entry["text"]
-            prediction = OutputPrediction(
-                entry["id"], text, entry["predicted"], entry["margin"], entry["choices"], entry.get("multi", False)
-            )
-            rows.append(SheetRow(prediction, entry["stratum"], entry["weight"]))
-        return Sheet(tuple(content["labels"]), tuple(rows))
-    except (KeyError, TypeError) as error:
-        raise StorageError(f"{key} is damaged", hint=_KEY_HINT) from error
+    content = read_json(key, hint=_KEY_HINT)
+    check_schema(content, KeyContent, key, StorageError, _KEY_HINT)
+    return Sheet(tuple(content["labels"]), tuple(map(_drawn_row, content["rows"])))
+
+
+def _drawn_row(entry: Mapping[str, Any]) -> SheetRow:
+    names = (each.name for each in fields(OutputPrediction))
+    given = {name: entry[name] for name in names if name in entry}
+    text = Pair(**entry["text"]) if isinstance(entry["text"], dict) else entry["text"]
+    return SheetRow(OutputPrediction(**{**given, "text": text}), entry["stratum"], entry["weight"])
 
 
 class _RowMatcher:

@@ -69,7 +69,7 @@ def export(classifier: ZICLClassifier | DistilledClassifier, path: str | Path, *
     if folder.exists() and not overwrite:
         raise exists_error(folder)
     # Other folders may have a file of labels.
-    check_replaceable(folder, HEAD, "exported classifier")
+    check_replaceable(folder, HEAD, "an exported classifier")
     encoder = _onnx_encoder(_encoder(classifier))
     if isinstance(classifier, DistilledClassifier):
         head, names, decision = linear_head(classifier.linear, encoder.pooling), classifier.labels.names, ONE_LABEL
