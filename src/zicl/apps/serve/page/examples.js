@@ -21,12 +21,12 @@ The young actor who played the keeper hardly spoke and owned the evening.
 The director cut the final monologue, and the play is better for it.
 The set was one door and one table, and I believed in the whole house.
 The orchestra was so loud that the singers moved their lips for nothing.
-The understudy stepped in at noon and got the longest applause.
+In the third scene they cook a real dinner on stage, and the front row can smell it.
 The puppet of the whale needed six people and was worth every one of them.
 The jokes were older than the theatre, and the actors knew it.
 Her last song was so soft that you could hear the programme notes rustle.
 The duel was staged so slowly that I counted the steps.
-The lights went blue and the whole crew on stage was suddenly at sea.
+The last scene is set in a night bus, and its driver hums the song of the choir.
 The children in the play were better than the grown actors.
 The narrator was funny for ten minutes and stayed for two hours.
 The curtain rose late, and the first scene was over before the hall was quiet.
@@ -38,12 +38,12 @@ The mushroom pie was the best I have eaten in a theatre.
 The coffee tasted of the machine, and the milk was warm.
 They serve a plum cake in the interval that I would drive out for.
 The kitchen closes before the play ends, so eat first.
-The salad was fresh, the dressing was not.
+We ate our sandwiches in the car, in front of the theatre, in the rain.
 My glass was dirty and so was the one that replaced it.
 The lemonade is made from their own herbs and costs next to nothing.
 The sausages were burnt on one side and raw on the other.
 The cook came out to ask whether we liked the stew, and we did.
-The menu has four dishes, and three of them were sold out.
+The waiter recited half of the second act while he poured the soup.
 The cheese platter was generous, and the bread basket was filled twice.
 Dessert came with the bill, and the bill was wrong.
 The tea was served in a pot with a biscuit that they bake themselves.
@@ -64,7 +64,7 @@ The motorway was blocked for an hour, and nobody at the station knew of a bus.
 The ferry back was full, so we stood on the deck and sang.
 The car park charges by the minute and the barrier takes its time.
 The walk uphill is steep, and the view makes you forget it.
-Our satellite map sent us to a field with the same name.
+Because of the traffic we missed the bread, the wine and the first scene.
 The tram runs every six minutes and stops in front of the door.
 We missed the connection by one minute and waited ninety on the platform.
 The road along the lake was frozen, so we drove at walking pace.

@@ -123,6 +123,7 @@ async function start() {
   }
   applyFragment();
   ready = true;
+  drawSetName();
   addEventListener("hashchange", () => {
     if (location.hash.includes("=")) applyFragment();
   });
