@@ -131,19 +131,19 @@ class EncoderExpert:
         """Return, for each label, its description and each of its words and synonyms with the mean of their phrases."""
         groups = [_phrases(label) for label in labels]
         # Together: many labels make many short phrases.
-        every = [phrase for group in groups for phrases in group.values() for phrase in phrases]
+        every = [phrase for group in groups for _, phrases in group for phrase in phrases]
         vectors = dict(zip(every, self.embed(every), strict=True))
         return [
-            [(words, np.mean([vectors[phrase] for phrase in phrases], axis=0)) for words, phrases in group.items()]
+            [(words, np.mean([vectors[phrase] for phrase in phrases], axis=0)) for words, phrases in group]
             for group in groups
         ]
 
 
-def _phrases(label: Label) -> dict[str, list[str]]:
+def _phrases(label: Label) -> list[tuple[str, list[str]]]:
     """Return the description of a label and each of its words and synonyms, with the phrases that stand for it."""
-    described = {label.description: [label.description]} if label.description else {}
+    described = [(label.description, [label.description])] if label.description else []
     words = dict.fromkeys((label.words, *label.synonyms))
-    return described | {word: [phrase.format(word) for phrase in PHRASES] for word in words}
+    return described + [(word, [phrase.format(word) for phrase in PHRASES]) for word in words]
 
 
 def _directions(vectors: Vectors) -> Vectors:

@@ -22,6 +22,7 @@ from tests.conftest import BagEncoder
 from tests.waiting import WAIT_SECONDS, wait_until
 from zicl import ZICLClassifier
 from zicl.apps.serve.configurations import NO_LABELS
+from zicl.apps.serve.limits import RequestLimits
 
 pytestmark = pytest.mark.browser
 NAMES = ("food", "film", "train")
@@ -137,7 +138,7 @@ def test_what_was_learned_is_for_its_labels_and_can_be_forgotten(visitor):
     assert "for other labels" in visitor.texts("#method-words")[0]
     visitor.classify("The waiter sang.")
     assert "fit" not in visitor.js("return window.bodies.at(-1)")
-    assert "Nothing was learned" in visitor.texts(".change")[0]
+    assert "Nothing was learned from texts yet" in visitor.texts(".change")[0]
     visitor.all("#labels .name")[0].send_keys(Keys.BACKSPACE)
     visitor.click("#forget")
     assert "classify many texts first" in visitor.texts("#method-words")[0]
@@ -179,6 +180,18 @@ def test_few_texts_teach_nothing_and_the_page_says_so(visitor):
     visitor.run()
     assert "Too few different texts" in visitor.texts(".pile-words")[0]
     assert len(visitor.rows()) == 5
+
+
+def test_a_pile_over_the_limit_is_sampled(browser):
+    with running(plain, limits=RequestLimits(pile=25)) as address:
+        visitor = Visitor(browser, address).open()
+        fill_in(visitor)
+        visitor.run()
+        assert visitor.texts(".pile-words")[0].startswith(f"Learned from these 25 of {len(set(PILE))} texts: ")
+        assert visitor.texts("#batch h2")[0] == f"{len(PILE)} texts classified"
+        visitor.all(".tab")[1].click()
+        wait_until(lambda: len(visitor.all(".point")) == 25)
+        assert visitor.texts(".map-box p")[0].startswith(f"A sample of 25 of {len(PILE)} texts; ")
 
 
 def test_learning_shows_its_progress_and_stops(browser):

@@ -69,8 +69,9 @@ class Batch extends BatchTable {
   async learn(signal, report) {
     const since = performance.now();
     const progress = ({ stage, done, total }) => {
-      this.stage = { done, total, words: `${done.toLocaleString("en")} of ${total.toLocaleString("en")} read${timeLeft(done, total, since)}` };
-      if (stage === "learning") this.stage.words = "learning which are alike";
+      const read = `${howMany(done, total)} read${timeLeft(done, total, since)}`,
+        words = stage === "learning" ? "learning which are alike" : read;
+      this.stage = { done, total, words };
       this.drawMeter();
     };
     say(`Learning from ${count(this.pile.texts.length, "text", "texts")}`);
@@ -151,20 +152,23 @@ class Batch extends BatchTable {
     this.bar.max = this.stage?.total ?? Math.max(1, all);
     this.bar.value = this.stage?.done ?? done;
     this.pileWords.textContent = this.settings.learned?.words() ?? "";
+    const finished =
+      this.labelled === all
+        ? count(all, "text classified", "texts classified")
+        : `${this.labelled.toLocaleString("en")} of ${count(all, "text", "texts")} classified`;
     this.title.textContent = this.stage
       ? `Learning from ${count(this.stage.total, "text", "texts")} …`
       : this.running
-      ? "Classifying …"
-      : this.labelled === all
-        ? count(all, "text classified", "texts classified")
-        : `${this.labelled.toLocaleString("en")} of ${count(all, "text", "texts")} classified`;
+        ? "Classifying …"
+        : finished;
     const seconds = (performance.now() - (this.started ?? performance.now())) / 1000,
-      rate = (done - this.before) / seconds;
+      fresh = done - this.before;
+    const rate = done === all && seconds >= 1 && fresh > 0 ? `, ${(fresh / seconds).toFixed(1)} texts a second` : "";
     this.note.textContent = this.stage
       ? this.stage.words
-      : !this.running
-      ? `${methodName(this.settings.method)}${done === all && seconds >= 1 && rate > 0 ? `, ${rate.toFixed(1)} texts a second` : ""}`
-      : `${done.toLocaleString("en")} of ${all.toLocaleString("en")}${rate > 0 && seconds > 1 ? `, about ${count(Math.max(1, Math.ceil((all - done) / rate)), "second", "seconds")} left` : ""}`;
+      : this.running
+        ? howMany(done, all) + timeLeft(fresh, all - this.before, this.started)
+        : methodName(this.settings.method) + rate;
     const tenth = Math.floor((10 * done) / all);
     if (this.running && tenth > (this.said ?? 0)) {
       this.said = tenth;

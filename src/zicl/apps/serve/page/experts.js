@@ -17,8 +17,14 @@ function expertWords(said, result) {
   if (!before || !pile) return null;
   const [alone, taught, now] = [likeliest(before), likeliest(pile), labelWords(result)];
   if (alone === now && taught === now) return h("p", {}, "The encoder and the pile agree on ", label(now), ".");
-  const kept = now === alone ? "the encoder's answer stays" : now === taught ? "the pile changes the answer" : "together they say another";
-  return h("p", {}, "The encoder alone says ", label(alone), ", the pile says ", label(taught), `: ${kept}, `, label(now), ".");
+  const kept =
+    now === alone
+      ? "the encoder's answer stays"
+      : now === taught
+        ? "the pile changes the answer"
+        : "together they say another";
+  const both = ["The encoder alone says ", label(alone), ", the pile says ", label(taught)];
+  return h("p", {}, ...both, `: ${kept}, `, label(now), ".");
 }
 
 function expertsCard(explanation, result, names) {

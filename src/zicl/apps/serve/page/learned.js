@@ -1,4 +1,4 @@
-// What was learned from texts: asked for, kept for single texts afterwards, and learned again when the server has forgotten it.
+// What was learned from texts: it serves single texts afterwards, and is learned again if the server has forgotten it.
 
 const LEARNS = ["z-icl+"];
 const learns = (method) => LEARNS.includes(method);
@@ -13,7 +13,8 @@ class Learned {
     this.key = learnedKey(settings);
   }
   async learn(signal, report = () => {}) {
-    const body = { ...bodyFor({ ...this.settings, learned: null }, this.settings.method), texts: this.texts, stream: true };
+    const choice = bodyFor({ ...this.settings, learned: null }, this.settings.method);
+    const body = { ...choice, texts: this.texts, stream: true };
     const response = await call("v1/fit", { body, signal });
     for await (const line of linesOf(response, signal)) {
       if ("fit" in line)
@@ -38,7 +39,7 @@ class Learned {
     const from = this.source ? ` of ${this.source}` : "";
     return this.pile === this.given
       ? `${count(this.pile, "text", "texts")}${from}`
-      : `${this.pile.toLocaleString("en")} of ${this.given.toLocaleString("en")} texts${from}`;
+      : `${howMany(this.pile, this.given)} texts${from}`;
   }
   /* One or two sentences: what it was learned from, and how far that counts. */
   words() {
@@ -91,7 +92,8 @@ function drawMethodWords() {
     const own = info.settings?.pile && method === info.settings.method && sameLabels() ? info.settings.pile : 0;
     if (learned && appliesHere(method)) {
       words.push(`learned from ${learned.name}`);
-      forget = h("button", { class: "button plain slim", type: "button", id: "forget", onclick: forgetLearned }, "Forget");
+      const act = { class: "button plain slim", type: "button", id: "forget", onclick: forgetLearned };
+      forget = h("button", act, "Forget");
     } else if (learned) words.push("what was learned is for other labels");
     else if (own) words.push(`this server learned from ${count(own, "text", "texts")}`);
     else words.push("classify many texts first, and it learns from them");

@@ -1,8 +1,8 @@
 // The map of many texts: similar ones side by side, coloured by label. The table beside it has the same texts.
 
 // Colours that people with any kind of colour vision tell apart (Okabe and Ito), then lighter ones of other hues.
-const HUES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8a7f00", "#7a5195", "#6b7a8f", "#b3446c", "#2b8c8c", "#a6611a"];
-const hue = (number) => HUES[number] ?? "#9aa2ab";
+const HUES = "0072b2 e69f00 009e73 cc79a7 d55e00 56b4e9 8a7f00 7a5195 6b7a8f b3446c 2b8c8c a6611a".split(" ");
+const hue = (number) => `#${HUES[number] ?? "9aa2ab"}`;
 const UNSURE = 0.1;
 function hueDot(number) {
   const dot = h("i", { class: "dot", "aria-hidden": "true" });
@@ -22,9 +22,11 @@ class MapView {
     Object.assign(this, { batch, rows: [], points: null, abort: null });
     this.note = h("p", { class: "small quiet" });
     this.bar = h("progress", { hidden: true, max: 1, "aria-label": "The map" });
-    this.cancel = h("button", { class: "button slim", type: "button", hidden: true, onclick: () => this.abort?.abort() }, "Cancel");
+    const act = { class: "button slim", type: "button", hidden: true, onclick: () => this.abort?.abort() };
+    this.cancel = h("button", act, "Cancel");
     this.problem = h("div", { class: "slot" });
-    this.picture = svg("svg", { class: "map", role: "img", "aria-label": "Map of the texts; the table holds the same ones" });
+    const name = "Map of the texts; the table holds the same ones";
+    this.picture = svg("svg", { class: "map", role: "img", "aria-label": name });
     this.tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
     this.place = h(
       "div",
@@ -66,8 +68,12 @@ class MapView {
     try {
       const { points, outlying, layout } = await patiently(() => this.ask(signal), signal);
       Object.assign(this, { points, outlying });
-      const all = this.rows.length === labelled.length ? "" : ` A sample of ${labelled.length.toLocaleString("en")}.`;
-      this.note.textContent = `${count(this.rows.length, "text", "texts")}; ${layout === "tsne" ? "neighbours are similar (t-SNE)" : "the two directions in which they differ most (PCA)"}.${all} Ringed: unsure, margin below ${UNSURE}. Dashed: like no other text. Click one to see why.`;
+      const all = count(labelled.length, "text", "texts");
+      const drawn = this.rows.length < labelled.length ? `A sample of ${this.rows.length} of ${all}` : all;
+      const meaning =
+        layout === "tsne" ? "neighbours are similar (t-SNE)" : "the two directions in which they differ most (PCA)";
+      const looks = `Ringed: unsure, margin below ${UNSURE}. Dashed: like no other text.`;
+      this.note.textContent = `${drawn}; ${meaning}. ${looks} Click one to see why.`;
       this.draw();
       say("The map is drawn; the table holds the same texts");
     } catch (error) {
@@ -85,7 +91,8 @@ class MapView {
       if (!("stage" in line)) throw new Problem(line, line.status === 503 ? 1 : null);
       this.bar.max = line.total;
       this.bar.value = line.done;
-      this.note.textContent = `${line.stage === "encoding" ? "Reading the texts" : "Drawing"}: ${line.done.toLocaleString("en")} of ${line.total.toLocaleString("en")}${timeLeft(line.done, line.total, since)}`;
+      const stage = line.stage === "encoding" ? "Reading the texts" : "Drawing";
+      this.note.textContent = `${stage}: ${howMany(line.done, line.total)}${timeLeft(line.done, line.total, since)}`;
     }
     throw new Problem(LOST);
   }
@@ -105,11 +112,14 @@ class MapView {
         const [x, y] = this.points[n].map((value, axis) => (1 + value / reach[axis]) / 2);
         const { result } = row,
           unsure = result.margin < UNSURE;
+        const looks = { point: true, unsure, outlying: this.outlying[n], dim: !wanted.has(row) };
         return svg("circle", {
           cx: edge + x * (width - 2 * edge),
           cy: edge + (1 - y) * (height - 2 * edge),
           r: unsure ? size + 1 : size,
-          class: ["point", unsure && "unsure", this.outlying[n] && "outlying", !wanted.has(row) && "dim"].filter(Boolean).join(" "),
+          class: Object.keys(looks)
+            .filter((name) => looks[name])
+            .join(" "),
           fill: hue(this.batch.names.indexOf(result.labels[0])),
           "data-at": row.at,
         });
@@ -121,15 +131,14 @@ class MapView {
     this.tip.hidden = !row;
     if (!row) return;
     const text = row.text.length > 240 ? `${row.text.slice(0, 240)} …` : row.text;
-    this.tip.replaceChildren(h("b", {}, `${labelWords(row.result)}, ${percent(shareOf(row.result))}`), h("span", {}, text));
+    const answer = `${labelWords(row.result)}, ${percent(shareOf(row.result))}`;
+    this.tip.replaceChildren(h("b", {}, answer), h("span", {}, text));
     const frame = this.tip.parentElement.getBoundingClientRect(),
       point = event.target.getBoundingClientRect();
     const left = Math.min(point.right - frame.left + 6, frame.width - this.tip.offsetWidth - 4);
-    const below = point.bottom - frame.top + 6;
+    const below = point.bottom - frame.top + 6,
+      above = Math.max(4, point.top - frame.top - this.tip.offsetHeight - 6);
     this.tip.style.setProperty("left", `${Math.max(4, left)}px`);
-    this.tip.style.setProperty(
-      "top",
-      `${below + this.tip.offsetHeight > frame.height ? Math.max(4, point.top - frame.top - this.tip.offsetHeight - 6) : below}px`,
-    );
+    this.tip.style.setProperty("top", `${below + this.tip.offsetHeight > frame.height ? above : below}px`);
   }
 }

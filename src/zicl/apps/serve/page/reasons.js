@@ -71,7 +71,7 @@ class Reasons {
         h(
           "header",
           {},
-          h("h2", { id: two }, learns(this.settings.method) ? "What the pile changes" : "What the demonstrations change"),
+          h("h2", { id: two }, `What the ${learns(this.settings.method) ? "pile changes" : "demonstrations change"}`),
           this.change,
         ),
         this.compare,
@@ -128,29 +128,18 @@ class Reasons {
     }
     const { margin: was } = before,
       { margin: is } = after;
-    if (learns(this.settings.method)) {
-      const pile = this.answers.get(this.settings.method).settings.pile;
-      const from = `what was learned from ${count(pile, "text", "texts")}`;
-      if (!pile)
-        this.change.replaceChildren("Nothing was learned from texts, so both say the same. Classify many texts, and it learns from them.");
-      else if (before.label !== after.label)
-        this.change.replaceChildren("The encoder alone says ", label(before.label), `, ${points(was)} ahead. With ${from} it is `, label(after.label), `, ${points(is)} ahead.`);
-      else
-        this.change.replaceChildren("With and without ", from, " it is ", label(after.label), `; the lead moves from ${points(was)} to ${points(is)}.`);
-    } else if (before.label !== after.label)
-      this.change.replaceChildren(
-        "Alone the model says ",
-        label(before.label),
-        `, ${points(was)} ahead. With pseudo-demonstrations it says `,
-        label(after.label),
-        `, ${points(is)} ahead.`,
-      );
-    else
-      this.change.replaceChildren(
-        "With and without pseudo-demonstrations the model says ",
-        label(after.label),
-        `; they move its lead from ${points(was)} to ${points(is)}.`,
-      );
+    const pile = learns(this.settings.method) ? this.answers.get(this.settings.method).settings.pile : null;
+    const who = pile === null ? "the model" : "the encoder",
+      what = pile === null ? "pseudo-demonstrations" : `what was learned from ${count(pile, "text", "texts")}`;
+    const words =
+      before.label === after.label
+        ? [`With and without ${what} ${who} says `, label(after.label)]
+        : [`Alone ${who} says `, label(before.label), `, ${points(was)} ahead. With ${what} it says `, label(after.label)];
+    if (pile === 0)
+      this.change.replaceChildren("Nothing was learned from texts yet: classify many, and it learns from them.");
+    else if (before.label === after.label)
+      this.change.replaceChildren(...words, `; its lead moves from ${points(was)} to ${points(is)}.`);
+    else this.change.replaceChildren(...words, `, ${points(is)} ahead.`);
   }
   drawVerdict() {
     const answer = this.answers.get(this.chosen),
