@@ -209,21 +209,48 @@ def test_learning_shows_its_progress_and_stops(browser):
         assert visitor.texts("#batch h2")[0] == f"Learning from {total} texts …"
         visitor.click("#stop")
         visitor.wait()
-        # Whatever was under way is finished, and another request has its turn before anything else of the pile could.
-        encoder.held = False
-        encoder.steps.release(1000)
-        wait_until(lambda: "zicl_queue_waiting 0.0" in metrics(address))
-        ask(address, text="Another question.", labels=list(NAMES))
-        assert len([text for text in encoder.encoded if text in PILE]) <= 2 * 16
+        assert read_after_the_end(address, encoder, "fit") == 2 * 16
         assert visitor.texts("#batch h2")[0] == f"0 of {len(PILE)} texts classified"
         visitor.click("#batch .below button")
         visitor.wait()
         assert visitor.texts("#batch h2")[0] == f"{len(PILE)} texts classified"
 
 
-def metrics(address):
-    with urllib.request.urlopen(f"{address}metrics") as answer:
-        return answer.read().decode()
+def read_after_the_end(address, encoder, route):
+    """Let the encoder go on after a request has ended, and return how many texts of the pile were encoded in all."""
+
+    def ended():
+        with urllib.request.urlopen(f"{address}metrics") as answer:
+            return f'zicl_requests_total{{route="/v1/{route}"' in answer.read().decode()
+
+    wait_until(ended)
+    encoder.held = False
+    encoder.steps.release(1000)
+    # The group under way is finished; were there another, it would come before the last of these.
+    for number in range(9):
+        ask(address, text=f"Question {number}.", labels=list(NAMES))
+    return len([text for text in encoder.encoded if text in PILE])
+
+
+def test_a_map_can_be_cancelled(browser):
+    encoder = SteppedEncoder()
+    with running(lambda: plain(encoder)) as address:
+        visitor = Visitor(browser, address).open()
+        fill_in(visitor)
+        visitor.click("#learn")
+        visitor.run()
+        encoder.encoded.clear()
+        encoder.held = True
+        visitor.all(".tab")[1].click()
+        assert encoder.waits.wait(WAIT_SECONDS)
+        encoder.steps.release()
+        wait_until(lambda: visitor.texts(".map-box p")[0].startswith(f"Reading the texts: 16 of {len(set(PILE))}"))
+        visitor.click(".map-box .button")
+        wait_until(lambda: visitor.texts(".map-box p")[0].startswith("Cancelled"))
+        assert read_after_the_end(address, encoder, "map") == 2 * 16
+        for tab in visitor.all(".tab"):
+            tab.click()
+        wait_until(lambda: len(visitor.all(".point")) == len(PILE))
 
 
 def test_sets_of_labels_are_kept_across_reloads(visitor, tmp_path):
