@@ -18,12 +18,12 @@ def post(address, body):
     return httpx.post(f"{address}/v1/classify", json=body, timeout=WAIT_SECONDS)
 
 
-def raw_request(address, body):
+def raw_request(address, body, path="classify"):
     """A request on a socket of our own, which can be dropped at any time."""
     host, port = address.removeprefix("http://").split(":")
     content = json.dumps(body).encode()
     found = socket.create_connection((host, int(port)), timeout=WAIT_SECONDS)
-    head = f"POST /v1/classify HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+    head = f"POST /v1/{path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
     found.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
     return found
 

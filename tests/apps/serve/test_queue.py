@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.waiting import WAIT_SECONDS
 from zicl._util.cache import BoundedCache
-from zicl.apps.serve.queue import Queue, QueueFullError, ServerMetrics, StoppingError
+from zicl.apps.serve.queue import Queue, QueueFullError, ServerMetrics, StoppingError, Unfinished
 
 
 @dataclass(frozen=True)
@@ -306,3 +306,61 @@ def test_a_client_may_leave_after_the_end():
             runs.close()
 
     asyncio.run(run())
+
+
+@dataclass(frozen=True)
+class Long:
+    key: str
+    size: int = 50
+
+
+class Turns(Worker):
+    """A worker whose long jobs need three turns."""
+
+    def __call__(self, works):
+        outcomes = super().__call__(works)
+        turns = [key for group in self.groups for key in group]
+        return [
+            Unfinished("reading", turns.count(work.key), 3)
+            if isinstance(work, Long) and turns.count(work.key) < 3
+            else outcome
+            for work, outcome in zip(works, outcomes, strict=True)
+        ]
+
+
+def test_a_long_job_waits_again_after_each_turn():
+    async def run():
+        worker = Turns(opened=False)
+        async with running(worker, group=1) as queue:
+            long = queue.admit([Long("long")])
+            await begun(worker)
+            short = queue.admit(works("short"))
+            worker.gate.set()
+            told = [(await long.next(WAIT_SECONDS))[1] for _ in range(3)]
+            assert await results(short) == [Done("short")]
+            return told, [key for group in worker.groups for key in group], queue.waiting
+
+    told, order, waiting = asyncio.run(run())
+    assert told == [Unfinished("reading", 1, 3), Unfinished("reading", 2, 3), Done("long")]
+    assert order == ["long", "short", "long", "long"]
+    assert waiting == 0
+
+
+@pytest.mark.parametrize("ends", ["leaving", "stopping"])
+def test_a_long_job_that_nobody_waits_for_has_no_other_turn(ends):
+    async def run():
+        worker = Turns(opened=False)
+        async with running(worker, group=1) as queue:
+            long = queue.admit([Long("long")])
+            await begun(worker)
+            long.close() if ends == "leaving" else queue.stop()
+            worker.gate.set()
+            if ends == "leaving":
+                assert await results(queue.admit(works("next"))) == [Done("next")]
+            else:
+                assert isinstance((await long.next(WAIT_SECONDS))[1], StoppingError)
+            assert queue.waiting == 0
+            assert not queue._entries
+            return [key for group in worker.groups for key in group].count("long")
+
+    assert asyncio.run(run()) == 1
