@@ -13,7 +13,7 @@ import pytest
 import zicl
 from tests.readme import README, ROOT, blocks, make_place, run_in
 
-PYTHON = (ROOT / "docs/PYTHON.md").read_text(encoding="utf-8")
+PYTHON = (ROOT / "docs/how-to/python.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
