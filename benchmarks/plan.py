@@ -12,8 +12,8 @@ products as there are lists (4√n), at the rate of matrix products measured. Ro
 command, which holds them all; what it learns from is a sample of 5,000, and no more workers encode it than it has
 groups of 256, nor are asked than there are groups of 16. Index: 8-bit codes up to 4 million
 sentences, product-quantised beyond, with the vectors in half precision beside them
-(docs/how-to/large-corpora.md). A price is per core hour, in any currency; machines that only wait are not in it. Nothing here was measured with more than two
-workers.
+(docs/how-to/large-corpora.md). A price is per core hour, in any currency; machines that only wait are not in it.
+Nothing here was measured with more than two workers.
 """
 
 from __future__ import annotations
