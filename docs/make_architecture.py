@@ -1,4 +1,4 @@
-"""Write the tree of docs/ARCHITECTURE.md from the first line of every module: ``python docs/make_architecture.py``."""
+"""Write the tree of docs/explanation/architecture.md from docstrings: ``python docs/make_architecture.py``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "ARCHITECTURE.md"
+PAGE = Path(__file__).parent / "explanation" / "architecture.md"
 SOURCE = Path(__file__).parent.parent / "src" / "zicl"
 # In the order in which data flows.
 FOLDERS = [

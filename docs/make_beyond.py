@@ -1,4 +1,4 @@
-"""Write the tables of the stored rows into docs/BEYOND.md: ``python docs/make_beyond.py``."""
+"""Write the tables of the stored rows into docs/results/default-method.md: ``python docs/make_beyond.py``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import runpy
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "BEYOND.md"
+PAGE = Path(__file__).parent / "results" / "default-method.md"
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 _MARKED = re.compile(r"(<!-- (?P<name>[a-z-]+): begin -->\n).*?(<!-- (?P=name): end -->)", re.DOTALL)
 

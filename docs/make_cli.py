@@ -1,8 +1,10 @@
-"""Writes docs/CLI.md from the program's own help: ``python docs/make_cli.py``. A test compares them."""
+"""Writes docs/reference/cli.md from the program's own help: ``python docs/make_cli.py``. A test compares them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+PAGE = Path(__file__).parent / "reference" / "cli.md"
 
 COMMANDS = [
     "", "demo", "classify", "suggest", "map", "distill", "export", "serve", "explain", "retrieve", "prompt", "tasks",
@@ -31,4 +33,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    (Path(__file__).parent / "CLI.md").write_text(page(), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write the tables of the stored rows into docs/LABELS.md: ``python docs/make_labels.py``."""
+"""Write the tables of the stored rows into docs/results/decision.md: ``python docs/make_labels.py``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from make_beyond import filled
 
-PAGE = Path(__file__).parent / "LABELS.md"
+PAGE = Path(__file__).parent / "results" / "decision.md"
 
 
 def page(text: str) -> str:

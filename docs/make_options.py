@@ -1,4 +1,4 @@
-"""Write the tables and the figure of the stored rows into docs/OPTIONS.md: ``python docs/make_options.py``."""
+"""Write the tables and the figure of the stored rows into docs/results/options.md: ``python docs/make_options.py``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parent / "OPTIONS.md"
-FIGURE = Path(__file__).parent / "share.svg"
+PAGE = Path(__file__).parent / "results" / "options.md"
+FIGURE = PAGE.with_name("share.svg")
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 ROWS = BENCHMARKS / "results"
 # By method: about how many inputs share one set of demonstrations.

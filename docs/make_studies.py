@@ -1,4 +1,4 @@
-"""Write figures and findings of the stored studies into docs/STUDIES.md: ``python docs/make_studies.py``.
+"""Write figures and findings of the stored studies into docs/results/studies: ``python docs/make_studies.py``.
 
 Everything is computed from the stored rows; no model is loaded.
 """
@@ -9,7 +9,8 @@ import json
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "STUDIES.md"
+FOLDER = Path(__file__).parent / "results" / "studies"
+PAGES = sorted(FOLDER.glob("*.md"))
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 # Where studies are stored, and their settings: on the small corpus, and on the large one of the claims.
 FOLDERS = {"studies": "studies.toml", "claims": "claims-studies.toml"}
@@ -17,7 +18,7 @@ _PLACE = re.compile(r"(<!-- (?P<name>[a-z-]+): begin -->\n).*?(<!-- (?P=name): e
 
 
 def page(text: str) -> str:
-    """Return the page with the results of every study between its marks; the text around them stays."""
+    """Return a page with the results of its study between the marks; the text around them stays."""
     return _PLACE.sub(lambda place: place[1] + _results(place["name"]) + place[3], text)
 
 
@@ -25,8 +26,8 @@ def _results(name: str) -> str:
     where = next((each for each in FOLDERS if (BENCHMARKS / "results" / each / name / "study.json").is_file()), None)
     if where is None:
         return "Not run yet.\n"
-    folder = f"../benchmarks/results/{where}/{name}"
-    summary = json.loads((PAGE.parent / folder / "study.json").read_text(encoding="utf-8"))
+    folder = f"../../../benchmarks/results/{where}/{name}"
+    summary = json.loads((FOLDER / folder / "study.json").read_text(encoding="utf-8"))
     figures = [f"![{figure['title']}. {figure['alt']}]({folder}/{figure['file']})\n" for figure in summary["figures"]]
     findings = "".join(f"- {line}\n" for line in summary["findings"])
     return "\n".join([f"**Found here**, with 95 % intervals:\n\n{findings}", *figures])
@@ -48,4 +49,5 @@ def summarize_all() -> None:
 
 if __name__ == "__main__":
     summarize_all()
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for each in PAGES:
+        each.write_text(page(each.read_text(encoding="utf-8")), encoding="utf-8")

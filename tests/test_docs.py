@@ -13,7 +13,16 @@ import pytest
 import zicl
 from tests.readme import README, ROOT, blocks, make_place, run_in
 
-PYTHON = (ROOT / "docs/PYTHON.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
+# What the code of a page prints, besides running without an error.
+SAID = {
+    "how-to/decide.md": "'other'",
+    "how-to/labels.md": "refund",
+    "how-to/paper-method.md": "great",
+    "how-to/python.md": "terrible -",
+    "tutorials/first.md": "complaint",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,41 +44,31 @@ def test_the_readmes_python(place):
 
 
 @pytest.mark.real
-def test_the_python_of_the_page_on_python(place):
-    said = run_python(PYTHON, place)
-    assert "terrible -" in said
-    assert (place / "films.zicl-clf").is_dir()
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if blocks("(?:sh|python)", page)])
+def test_the_code_of_a_page_runs(name, tmp_path):
+    place = make_place(tmp_path)
+    said = run_shell(PAGES[name], place) + run_python(PAGES[name], place)
+    assert SAID.get(name, "") in said
 
 
-@pytest.mark.real
-def test_the_page_on_labels(place):
-    page = (ROOT / "docs/LABELS.md").read_text(encoding="utf-8")
-    assert "'other'" in run_python(page, place)
-    assert "sports" in run_shell(page, place)
+def test_what_pages_print_is_checked_on_pages_that_run():
+    assert all(blocks("(?:sh|python)", PAGES[name]) for name in SAID)
 
 
-@pytest.mark.real
-def test_the_page_on_the_papers_method(place):
-    page = (ROOT / "docs/PAPER.md").read_text(encoding="utf-8")
-    assert "great" in run_shell(page, place)
-    run_python(page, place)
-    assert (place / "film-direct.zicl-clf").is_dir()
+def test_commands_are_in_blocks_that_say_whether_they_run():
+    """Run blocks are sh and python, others console and pycon; an indented command would be neither."""
+    languages = {word for page in PAGES.values() for word in re.findall(r"^```(\w*)", page, re.MULTILINE) if word}
+    assert languages <= {"sh", "python", "console", "pycon", "toml", "json", "text", "jsonc", "http", "yaml"}
+    for name, page in PAGES.items():
+        assert not re.search(r"^\n    (zicl|python|make) ", page, re.MULTILINE), name
 
 
-def test_the_page_on_python_has_every_setting_with_its_default():
+def test_the_page_of_settings_has_every_setting_with_its_default():
     from zicl.config import GROUPS
 
-    told = dict(re.findall(r"^\| `(\w+\.\w+)`(?: †)? \| `(.*?)` \|", PYTHON, re.MULTILINE))
+    told = dict(re.findall(r"^\| `(\w+\.\w+)`(?: †)? \| `(.*?)` \|", PAGES["reference/settings.md"], re.MULTILINE))
     fields = {f"{group}.{name}": field for group, kind in GROUPS.items() for name, field in kind.model_fields.items()}
     assert told == {name: str(field.default) for name, field in fields.items()}
-
-
-@pytest.mark.real
-def test_the_first_tutorial(tmp_path):
-    page, place = (ROOT / "docs/tutorials/first.md").read_text(encoding="utf-8"), make_place(tmp_path)
-    run_shell(page, place)
-    assert len((place / "to_label.csv").read_text().splitlines()) > 20
-    assert "complaint" in run_python(page, place)
 
 
 @pytest.mark.real
@@ -84,14 +83,20 @@ def test_the_readme_names_only_files_that_exist():
         assert (ROOT / target).is_file(), target
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
-def test_links_between_pages_lead_somewhere(page):
-    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
+@pytest.mark.parametrize("name", PAGES)
+def test_links_between_pages_lead_somewhere(name):
+    page = DOCS / name
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)", PAGES[name]):
         goal = (page.parent / target) if target else page
         assert goal.exists(), target
         if anchor:
             titles = re.findall(r"^#+ (.*)$", goal.read_text(encoding="utf-8"), re.MULTILINE)
             assert anchor in [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+def test_how_to_pages_are_short():
+    words = {name: len(page.split()) for name, page in PAGES.items() if name.startswith(("how-to/", "tutorials/"))}
+    assert {name: count for name, count in words.items() if count > 800} == {}
 
 
 def options(page):
@@ -107,7 +112,7 @@ def test_the_help_in_the_docs_is_the_programs():
         page = importlib.import_module("make_cli").page()
     finally:
         sys.path.pop(0)
-    written = options((ROOT / "docs" / "CLI.md").read_text(encoding="utf-8"))
+    written = options(PAGES["reference/cli.md"])
     assert written == options(page)
     assert "--labels" in written["zicl classify"]
 
@@ -116,8 +121,7 @@ def test_the_task_and_the_experiment_of_the_docs_are_read(tmp_path):
     from zicl.lab.evaluate.experiment import read_experiment
     from zicl.lab.evaluate.tasks import read_tasks
 
-    page = (ROOT / "docs" / "EVALUATION.md").read_text(encoding="utf-8")
-    task, experiment = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[:2]
+    task, experiment = re.findall(r"```toml\n(.*?)```", PAGES["how-to/evaluate.md"], re.DOTALL)[:2]
     (tmp_path / "tasks.toml").write_text(task, encoding="utf-8")
     (tmp_path / "experiment.toml").write_text(experiment, encoding="utf-8")
     assert read_tasks(tmp_path / "tasks.toml")["Tickets"].covered
@@ -147,19 +151,19 @@ def test_pages_with_results_are_those_of_the_stored_rows(name, monkeypatch):
     """``python docs/make_….py`` writes them anew."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     made = importlib.import_module(name)
-    text = made.PAGE.read_text(encoding="utf-8")
-    assert made.page(text) == text
+    for page in getattr(made, "PAGES", None) or [made.PAGE]:
+        text = page.read_text(encoding="utf-8")
+        assert made.page(text) == text
 
 
-def test_every_study_has_its_place():
+def test_every_study_has_its_page():
     from zicl.lab.study.registry import NAMES
 
-    text = (ROOT / "docs/STUDIES.md").read_text(encoding="utf-8")
-    assert all(f"<!-- {name}: begin -->" in text for name in NAMES)
+    assert all(f"<!-- {name}: begin -->" in PAGES[f"results/studies/{name}.md"] for name in NAMES)
 
 
 def test_the_tree_of_the_architecture_is_that_of_the_modules():
-    page = ROOT / "docs/ARCHITECTURE.md"
+    page = ROOT / "docs/explanation/architecture.md"
     namespace = runpy.run_path(str(ROOT / "docs/make_architecture.py"))
     folders = {str(path.parent.relative_to(ROOT / "src/zicl")) for path in (ROOT / "src/zicl").rglob("__init__.py")}
     assert {folder or "." for folder in namespace["FOLDERS"]} == folders

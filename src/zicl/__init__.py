@@ -6,7 +6,7 @@
 array(['great'], dtype=object)
 
 The folders, in the order in which data flows: inputs · corpus · retrieve · prompt · lm · score; then lab (the paper's
-evaluation), apps (what is built on a classifier) and cli. docs/ARCHITECTURE.md has the map.
+evaluation), apps (what is built on a classifier) and cli. docs/explanation/architecture.md has the map.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class Scoring(FrozenSettings):
     experts: tuple[ExpertName, ...] = ("prompt",)
     # Compare the sum of a label's token log-likelihoods, or their mean.
     reduce: Literal["sum", "mean"] = "sum"
-    # One device, or a map over several: map:auto. See docs/MODELS.md.
+    # One device, or a map over several: map:auto. See docs/how-to/models.md.
     device: str = "auto"
     dtype: Literal["float32", "bfloat16", "float16", "int8"] = "float32"
     # The maximum number of prompts per batch; fewer where they are long, or where memory runs out.
@@ -352,7 +352,7 @@ METHODS = {
     "random-inputs": Settings(Retrieval(method="random"), Labelling(words="original")),
     "naive": Settings(Retrieval(method="nearest"), Labelling(words="original")),
     "z-icl": Settings(Retrieval(method="physical"), Labelling(words="synonyms")),
-    # Chosen and confirmed in docs/BEYOND.md.
+    # Chosen and confirmed in docs/results/default-method.md.
     "encoder": _NO_DEMOS._replace(scoring=Scoring(experts=("encoder",))),
     "z-icl+": _NO_DEMOS._replace(scoring=Scoring(experts=("encoder",)), pile=Pile(method="mixture")),
 }

@@ -105,7 +105,8 @@ class PageOptions:
 
         files = [Path(self.task_file)] if self.task_file else []
         if self.experiment is not None and not files:
-            table = read_toml(self.experiment, ConfigError, missing="check the name", form="see docs/EVALUATION.md")
+            form = "see docs/reference/experiments.md"
+            table = read_toml(self.experiment, ConfigError, missing="check the name", form=form)
             files += [self.experiment.parent / str(table["task_file"])] if table.get("task_file") else []
         known = {*read_tasks(), *(name for file in files for name in read_tasks(file))}
         return [name for name in _named(manifests) if name in known]

@@ -65,7 +65,8 @@ def check_kind(kind: str) -> Kind:
 def auto_kind(kind: Kind, count: int) -> str:
     """Return the kind itself, or the one that ``auto`` picks for ``count`` vectors.
 
-    Recall is measured on half a million real sentences (docs/SCALE.md), not at the sizes that ``ivf-pq`` is picked for.
+    Recall is measured on half a million real sentences (docs/results/indexes.md), not at the sizes that ``ivf-pq`` is
+    picked for.
 
     >>> auto_kind("auto", 10_000), auto_kind("auto", 2_000_000), auto_kind("auto", 27_000_000), auto_kind("ivf-pq", 10)
     ('flat', 'ivf-sq8', 'ivf-pq', 'ivf-pq')

@@ -30,7 +30,7 @@ from zicl.score.pile import (
 
 Bools = NDArray[np.bool_]
 
-# All of this was chosen on training rows; docs/LABELS.md says on which, and what was not blind.
+# All of this was chosen on training rows; docs/results/decision.md says on which, and what was not blind.
 # Fewer dimensions than for labels: texts that fit nothing are far away in the largest ones.
 _NONE_DIMENSIONS = 32
 # Shares of the pile that may fit no label, tried from the largest: the first that makes a component of its own counts.

@@ -125,7 +125,7 @@ def _onnx_encoder(encoder: Encoder) -> OnnxEncoder:
     usable = [name for name, asset in catalog().items() if asset.kind == "encoder" and asset.convert == "onnx"]
     raise UsageError(
         f"the encoder {encoder.name} runs in torch, and only ONNX encoders can be exported",
-        hint=f"fit with one of {', '.join(usable)}, or a folder with an ONNX encoder (docs/MODELS.md)",
+        hint=f"fit with one of {', '.join(usable)}, or a folder with an ONNX encoder (docs/reference/models.md)",
     )
 
 

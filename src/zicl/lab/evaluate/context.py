@@ -102,7 +102,8 @@ class ExperimentContext:
         if folder is None:
             return None
         if not Path(folder).is_dir():
-            raise ConfigError(f"--demonstrations: there is no folder {folder}", hint="see docs/EVALUATION.md")
+            hint = "docs/reference/experiments.md says what it holds"
+            raise ConfigError(f"--demonstrations: there is no folder {folder}", hint=hint)
         released = ReleasedData(Path(folder), self.experiment.k)
         for name, method in self.methods.items():
             released.check(name, method)

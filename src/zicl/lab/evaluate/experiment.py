@@ -194,7 +194,8 @@ def read_experiment(path: Path | None, options: Mapping[str, Any]) -> Experiment
     """Read the experiment of a TOML file, overridden by options. Paths in the file are relative to it."""
     table: dict[str, Any] = {}
     if path is not None:
-        missing, form = "zicl evaluate --help shows how to do without one", "docs/EVALUATION.md shows its keys"
+        missing = "zicl evaluate --help shows how to do without one"
+        form = "docs/reference/experiments.md shows its keys"
         table = read_toml(path, ConfigError, missing=missing, form=form)
         resolve_paths(table, path.parent)
     for name, value in options.items():

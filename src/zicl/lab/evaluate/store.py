@@ -50,7 +50,7 @@ SCHEMA = pa.schema(
         "input_cut": pa.bool_(),
         "prompt_hash": pa.string(),
         "overlap": pa.int16(),
-        # Null unless several scores are combined or content-free scores subtracted; see docs/EVALUATION.md.
+        # Null unless several scores are combined or content-free scores subtracted; see docs/reference/experiments.md.
         "values": pa.list_(pa.float64()),
         "terms": pa.list_(pa.list_(pa.float64())),
         "raw": pa.list_(pa.list_(pa.float64())),

@@ -25,7 +25,7 @@ from zicl.lab.study.registry import NAMES
 
 # Keys of an experiment that a study sets.
 _SET_BY_STUDY = ("methods", "define")
-_FORM = "docs/STUDIES.md shows its keys"
+_FORM = "docs/how-to/studies.md shows its keys"
 
 
 @dataclass(frozen=True)
