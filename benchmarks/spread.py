@@ -2,7 +2,7 @@
 
     python benchmarks/spread.py            # a table
     python benchmarks/spread.py --json > benchmarks/results/spread.json
-    python benchmarks/spread.py --rounds 1 --parts pile --json > benchmarks/results/spread_pile.json
+    python benchmarks/spread.py --rounds 1 --parts pile --json > rates.json
 
 Splits and embeds IMDB reviews, evaluates Z-ICL on Rotten Tomatoes sentences with the demo corpus and the default
 models, and labels these sentences with z-icl+ (``pile``: encode groups of 256, ask the language model about groups of
