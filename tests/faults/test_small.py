@@ -27,6 +27,11 @@ def test_a_writer_that_is_not_atomic_is_noticed(shim, scratch):
     assert "leaves other files" in said
 
 
+def test_an_artefact_that_is_refused_after_a_fault_is_not_the_old_one(shim, scratch):
+    said = run_sweep("careless", ["refusing"], scratch / "sweep", shim, 0)["refusing"]["problems"]
+    assert any("afterwards it opens as refused" in problem for problem in said)
+
+
 def test_of_writes_in_a_row_the_first_the_middle_and_the_last_are_broken():
     writes = [Operation(number, "w", "a") for number in range(1, 8)]
     other = [replace(each, number=each.number + 7, path="b") for each in writes[:1]]

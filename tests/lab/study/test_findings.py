@@ -65,6 +65,25 @@ def test_copying_by_closeness(tmp_path):
     assert [round(point.value.estimate, 1) for point in random.points] == [100, 0]
 
 
+def test_what_is_near_may_differ_from_seed_to_seed(tmp_path):
+    """With other training examples for every seed, the texts that are far with one are near with the other."""
+    outcome = make_outcome({"nearest-icl-gold": 90, "nearest-icl-random": 55}, tmp_path)
+    rising = np.arange(EXAMPLES) / 100
+    for key, cell in outcome.results.cells.items():
+        first, second = cell.runs
+        runs = replace(first, similarity=rising), replace(second, similarity=rising[::-1])
+        outcome.results.cells[key] = replace(cell, runs=runs)
+    far, near = outcome.sections[0].thirds("nearest-icl-gold")
+    for third in (far, near):
+        # The 33 first texts with one seed, of which all are right, and the 33 last with the other: 23 and none.
+        values = {name: third.compare({name: 1}).estimate for name in ("nearest-icl-gold", "nearest-icl-random")}
+        assert {name: round(value, 1) for name, value in values.items()} == {
+            "nearest-icl-gold": 84.8,
+            "nearest-icl-random": 50,
+        }
+    assert far.median_similarity("nearest-icl-gold") == "median similarity 0.16"
+
+
 GRID = {
     "naive": 50, "nearest-random-words": 55, "nearest-synonyms": 58,
     "diverse-original": 52, "diverse-random-words": 54, "diverse-synonyms": 59,
