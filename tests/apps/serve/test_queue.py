@@ -198,6 +198,24 @@ def test_a_small_request_does_not_wait_for_a_text_that_it_shares_with_a_large_on
     assert found == ["same", *many("large", 20)]
 
 
+def test_what_a_small_request_shared_with_others_is_the_next_smallest_ones_when_it_leaves():
+    async def run():
+        async with busy("first", places=1000, group=1) as (queue, worker, first):
+            tickets = [queue.admit(works(*keys)) for keys in ([*many("large", 20), "same"], ["small", "same"])]
+            queue.admit(works("same")).close()
+            worker.gate.set()
+            for ticket in (first, *tickets):
+                await results(ticket)
+            return [key for group in worker.groups for key in group][1:]
+
+    assert asyncio.run(run()) == ["same", "small", *many("large", 20)]
+
+
+def test_a_text_that_is_given_twice_is_one():
+    found = asyncio.run(order(["a", "b", "c", "d"], ["same"] * 8, group=1))
+    assert found[0] == "same"
+
+
 def test_equal_large_requests_are_computed_once_and_in_order():
     found = asyncio.run(order(many("large", 20), many("large", 20), group=1))
     assert found == many("large", 20)

@@ -154,8 +154,8 @@ class Queue:
         if self.waiting + len(new) > self._places:
             self._metrics.refused.inc()
             raise QueueFullError(self.waiting, self._places, self._pace * self.waiting)
-        sizes = (getattr(job, "size", 1) for job, answer in zip(jobs, cached, strict=True) if answer is None)
-        ticket = Ticket(len(jobs), self._leave, size=sum(sizes))
+        sizes = {job.key: getattr(job, "size", 1) for job, answer in zip(jobs, cached, strict=True) if answer is None}
+        ticket = Ticket(len(jobs), self._leave, size=sum(sizes.values()))
         for number, (job, answer) in enumerate(zip(jobs, cached, strict=True)):
             if answer is not None:
                 self._metrics.cached.inc()
@@ -180,10 +180,10 @@ class Queue:
         entry.waiters.append((ticket, number))
         ticket.entries.add(entry)
 
-    def _append(self, ticket: Ticket, entry: _Entry) -> None:
+    def _append(self, ticket: Ticket, entry: _Entry, place: int | None = None) -> None:
         if not ticket.pending:
             self._turns.append(ticket)
-        ticket.pending.append(entry)
+        ticket.pending.insert(len(ticket.pending) if place is None else place, entry)
         entry.owner = ticket
         self._work_waits.set()
 
@@ -201,7 +201,8 @@ class Queue:
                 del self._entries[entry.job.key]
                 self.waiting -= 1
             elif entry.owner is ticket:
-                self._append(entry.waiters[0][0], entry)
+                # The smallest request would have had it before, had the one that leaves not come.
+                self._append(min((other for other, _ in entry.waiters), key=lambda other: other.size_class), entry, 0)
         if ticket.pending:
             ticket.pending.clear()
             self._turns.remove(ticket)
@@ -242,10 +243,9 @@ class Queue:
             entry = ticket.pending.popleft()
             if ticket.pending:
                 self._turns.append(ticket)
-            if entry.waiters:
-                entry.started = True
-                self.waiting -= 1
-                group.append(entry)
+            entry.started = True
+            self.waiting -= 1
+            group.append(entry)
         self._report_waiting()
         return group
 
