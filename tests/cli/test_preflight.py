@@ -80,6 +80,18 @@ def test_an_output_that_is_read_from_or_that_zicl_did_not_write(run, tmp_path, n
     assert (rows.read_text(), notes.read_text()) == ("id,text\n1,A bold film.\n", "mine\n")
 
 
+def test_an_input_with_columns_of_the_output(run, tmp_path, no_models):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("id,text,predicted,tone:margin\n1,A bold film.,great,0.5\n")
+    for more, named in (
+        (["-o", "out.csv"], "predicted"),
+        (["--json", "--also", "tone=a,b", "--columns", "margin"], "tone:margin"),
+    ):
+        code, _, err = run("classify", "-f", rows, "--labels", LABELS, *more)
+        assert code == 2, err
+        assert f"columns that the output needs: {named}" in err
+
+
 def test_what_was_not_given_is_not_checked():
     preflight(**dict.fromkeys(CHECKS))
 

@@ -232,8 +232,7 @@ def classify(
     preflight(file=file, output=output, save=save)
     _check_output(options, file, output, overwrite=overwrite)
     cluster_choice = parse_cluster(on)
-    if cluster_choice is not None:
-        _check_spread(options, cluster_choice)
+    _check_spread(options, cluster_choice)
     _check_one_set(options, {"--save": save, "--on": on, "--options-column": options_column})
     _check_columns(options, top, kinds, output, json_output=json_output)
     rows = read_input(
@@ -245,6 +244,7 @@ def classify(
         options_column=options_column,
         skip_empty=skip_empty,
     )
+    _check_columns_free(rows, _certain_columns(options, kinds))
     print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     filled = [row for row in rows if not row.empty]
     from zicl.inputs.output import output_lock
@@ -312,8 +312,10 @@ def _check_output(options: ClassifyOptions, file: str | None, output: Path | Non
         check_resumable(output)
 
 
-def _check_spread(options: ClassifyOptions, choice: ClusterChoice) -> None:
+def _check_spread(options: ClassifyOptions, choice: ClusterChoice | None) -> None:
     """Check what a cluster would cost, and that there is something to search where workers are to search."""
+    if choice is None:
+        return
     check_cost(options)
     if choice.searchers and not options.asks_lm():
         raise UsageError(
@@ -391,6 +393,18 @@ def _check_rows(
             if classifier.of_pairs
             else "leave out --pair-column",
         )
+    _check_columns_free(rows, added)
+
+
+def _certain_columns(options: ClassifyOptions, kinds: Sequence[str] | None) -> list[str]:
+    """Return columns that are added whatever is loaded: long before all of them are known."""
+    single = options.saved is None and not options.resolved().decision.multi
+    names = ("predicted", "margin") if single else ("margin",)
+    return [f"{prefix}{name}" for prefix in options.label_sets() for name in names if kinds is None or name in kinds]
+
+
+def _check_columns_free(rows: Sequence[InputRow], added: Sequence[str]) -> None:
+    """Refuse an input with columns that are added to it."""
     clash = sorted({name for row in rows for name in row.columns} & set(added))
     if clash:
         raise UsageError(
