@@ -1,4 +1,4 @@
-"""Break every file operation of a job in turn, each in a forked child, and check what is left."""
+"""Break file operations of a job one at a time, each in a forked child, and check what is left."""
 
 from __future__ import annotations
 
