@@ -182,6 +182,17 @@ def test_few_texts_teach_nothing_and_the_page_says_so(visitor):
     assert len(visitor.rows()) == 5
 
 
+def test_a_text_that_cannot_be_used_is_left_out(visitor):
+    visitor.paste("#texts", "\n".join([*PILE[:20], "one\u001eother", *PILE[20:]]))
+    visitor.name_labels(*NAMES)
+    visitor.run()
+    assert visitor.texts(".pile-words")[0].startswith(
+        f"Learned from these {len(set(PILE))} of {len(set(PILE)) + 1} texts"
+    )
+    assert visitor.texts("#batch h2")[0] == f"{len(PILE)} of {len(PILE) + 1} texts classified"
+    assert "1 text was passed over" in visitor.texts("#batch .problem")[0]
+
+
 def test_a_pile_over_the_limit_is_sampled(browser):
     with running(plain, limits=RequestLimits(pile=25)) as address:
         visitor = Visitor(browser, address).open()

@@ -13,9 +13,7 @@ class Learned {
     this.key = learnedKey(settings);
   }
   async learn(signal, report = () => {}) {
-    const choice = bodyFor({ ...this.settings, learned: null }, this.settings.method);
-    const body = { ...choice, texts: this.texts, stream: true };
-    const response = await call("v1/fit", { body, signal });
+    const response = await this.send(signal);
     for await (const line of linesOf(response, signal)) {
       if ("fit" in line)
         Object.assign(this, { id: line.fit, weight: line.weight, warnings: line.warnings, pile: line.settings.pile });
@@ -24,6 +22,18 @@ class Learned {
     }
     if (!this.id) throw new Problem(LOST);
     return this;
+  }
+  /* A text that cannot be used is left out; it is passed over again when it is to be labelled. */
+  async send(signal) {
+    const choice = bodyFor({ ...this.settings, learned: null }, this.settings.method);
+    for (;;) {
+      try {
+        return await call("v1/fit", { body: { ...choice, texts: this.texts, stream: true }, signal });
+      } catch (error) {
+        if (error.status !== 422 || !(error.index in this.texts) || this.texts.length < 2) throw error;
+        this.texts.splice(error.index, 1);
+      }
+    }
   }
   /* Ask, and if the server has forgotten what it learned, let it learn that again. */
   async ask(question, signal) {

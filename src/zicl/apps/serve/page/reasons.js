@@ -151,7 +151,7 @@ class Reasons {
         h(
           "div",
           {},
-          h("span", { class: "over-line" }, `Asking the model · ${methodName(this.chosen)}`),
+          h("span", { class: "over-line" }, `Asking the ${promptless(this.chosen) ? "encoder" : "model"} · ${methodName(this.chosen)}`),
           h("p", { class: "winner" }, bones("big")),
           input,
         ),
