@@ -1,10 +1,10 @@
-"""Write the tables of the stored rows into docs/results/paper-method.md: ``python docs/make_results.py``."""
+"""Write the tables of the stored rows into docs/results/paper-tables.md: ``python docs/make_results.py``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "results" / "paper-method.md"
+PAGE = Path(__file__).parent / "results" / "paper-tables.md"
 ROWS = Path(__file__).parent.parent / "benchmarks" / "results" / "evaluation"
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
 
