@@ -58,6 +58,15 @@ def is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
+def cell_text(value: object) -> str:
+    """Return a cell as text: a label may be a number or a boolean in a workbook or a .parquet file.
+
+    >>> cell_text(None), cell_text(0), cell_text("yes")
+    ('', '0', 'yes')
+    """
+    return "" if value is None else str(value)
+
+
 def check_text(value: object, where: str) -> str:
     """Return ``value`` as a text that can be classified."""
     if not isinstance(value, str):

@@ -16,6 +16,7 @@ from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.inputs.output import to_csv
 from zicl.inputs.pair import Pair, Text, text_parts
 from zicl.inputs.tables import InputRow, read_rows, row_name
+from zicl.inputs.texts import cell_text
 from zicl.prompt.labels import NO_LABEL, SEPARATOR, split_labels
 
 # Columns that a sheet has only if rows are pairs, or if labels differ from row to row.
@@ -81,7 +82,7 @@ def read_sheet(path: Path) -> Sheet:
     # Not distinct: spreadsheet programs may have changed two ids to the same value.
     for number, row in enumerate(read_rows(str(path), pair_column=pair_column, distinct=False), start=1):
         where = row_name(str(path), number)
-        given = str(cell_value(row.columns, "gold", where) or "").strip()
+        given = cell_text(cell_value(row.columns, "gold", where)).strip()
         prediction = match(row, where)
         if prediction.id in gold:
             raise TextError(f"{where}: the row {prediction.id!r} occurs twice", hint="remove one of them")
@@ -137,7 +138,7 @@ def _gold_rows(
                 f"{path} has no column 'gold'",
                 hint="give that name to the column with the labels; an empty cell is a label that is not known",
             )
-        label = _parse_labels(str(each.columns["gold"] or "").strip(), choices, where, multi=multi)
+        label = _parse_labels(cell_text(each.columns["gold"]).strip(), choices, where, multi=multi)
         if label:
             yield where, each.text, label
 
@@ -251,7 +252,7 @@ def _normalize(text: Text) -> str:
 
 def _check_unlabelled(path: Path) -> None:
     try:
-        gold = [str(row.columns["gold"] or "").strip() for row in read_rows(str(path))]
+        gold = [cell_text(row.columns["gold"]).strip() for row in read_rows(str(path))]
     except (TextError, KeyError) as error:
         raise StorageError(
             f"{path} exists and is no sheet to label", hint="choose another -o, or pass --overwrite"
