@@ -38,6 +38,7 @@ def test_the_readmes_python(place):
 def test_the_python_of_the_page_on_python(place):
     said = run_python(PYTHON, place)
     assert "terrible -" in said
+    assert "'margin': " in said
     assert (place / "films.zicl-clf").is_dir()
 
 
