@@ -113,7 +113,7 @@ def test_the_checks_of_names_import_neither_torch_nor_transformers(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-o", "out.xlsx", "--labels", "a,b"], "results are written row by row, as .csv or .jsonl"),
+        (["-o", "out.xls", "--labels", "a,b"], "results are written as .csv, .jsonl, .xlsx or .parquet"),
         (["--labels", "great"], "at least two are needed"),
         ([], "no labels were given"),
         (["--labels", "a,b", "--columns", "predicted,all", "-o", "out.csv"], "'all' is no kind of column"),

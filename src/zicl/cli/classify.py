@@ -172,7 +172,9 @@ def classify(
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of texts.", rich_help_panel=INPUT),
+        typer.Option(
+            "--file", "-f", help="A .csv, .xlsx, .jsonl, .parquet, .arrow or .txt file of texts.", rich_help_panel=INPUT
+        ),
     ] = None,
     text_column: Annotated[str, typer.Option(help="The column that holds the text.", rich_help_panel=INPUT)] = "text",
     id_column: Annotated[
@@ -189,7 +191,10 @@ def classify(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="A .csv or .jsonl file; an unfinished one is resumed.", rich_help_panel=INPUT
+            "--output",
+            "-o",
+            help="A .csv, .jsonl, .xlsx or .parquet file; an unfinished one is resumed.",
+            rich_help_panel=INPUT,
         ),
     ] = None,
     overwrite: Annotated[
@@ -245,7 +250,7 @@ def classify(
         skip_empty=skip_empty,
     )
     _check_columns_free(rows, _certain_columns(options, kinds))
-    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
+    _check_fit(rows, output)
     filled = [row for row in rows if not row.empty]
     from zicl.inputs.output import output_lock
 
@@ -291,7 +296,7 @@ def classify(
             writer.open(output, settings, input_columns, id_column or "id", text_columns, overwrite=overwrite)
             earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
         searchers = 0 if cluster_choice is None else cluster_choice.searchers
-        with _workers(options, classifier, cluster, searchers) as pool, writer.naming_partial(len(rows)):
+        with _workers(options, classifier, cluster, searchers) as pool, writer.finishing(len(rows)):
             chunks = _chunks(classifier, rows, writer)
             lines = list(_classify_chunks(label_sets, chunks, writer, review_below, pool))
     if output is None and not json_output:
@@ -343,6 +348,15 @@ def _check_columns(
         count = len(options.parsed_labels(options.labels)) + (options.resolved().decision.none is not None)
         if top > count:
             raise UsageError(f"--top {top}: there are {count} labels", hint=f"at most --top {count}")
+
+
+def _check_fit(rows: Sequence[InputRow], output: Path | None) -> None:
+    """Check that the output can hold the rows, and say how many there are."""
+    from zicl.inputs.output import check_rows_fit
+
+    if output is not None:
+        check_rows_fit(output, rows)
+    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
 
 
 def _check_one_set(options: ClassifyOptions, given: Mapping[str, Any]) -> None:

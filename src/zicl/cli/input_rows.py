@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zicl.cli.console import print_status
 from zicl.exceptions import TextError, UsageError
-from zicl.inputs.files import detect_format
+from zicl.inputs.files import detect_format, split_sheet
 from zicl.inputs.tables import InputRow, read_rows
 from zicl.inputs.texts import check_text
 
@@ -93,7 +93,7 @@ def check_is_text(text: str) -> None:
 def _names(is_kind: Callable[[Path], bool], text: str) -> bool:
     """Return whether a text is the path of a file or a folder that is there."""
     try:
-        return is_kind(Path(text))
+        return is_kind(Path(split_sheet(text)[0]))
     except (OSError, ValueError):
         # Too long for a path, or with a NUL: a text.
         return False
@@ -105,4 +105,4 @@ def _seems_a_file(text: str) -> bool:
     >>> _seems_a_file("reviews.csv"), _seems_a_file("I lost reviews.csv"), _seems_a_file("The end.")
     (True, False, False)
     """
-    return len(text.split()) == 1 and detect_format(text) in ("csv", "jsonl", "parquet")
+    return len(text.split()) == 1 and detect_format(text) not in (None, "txt")

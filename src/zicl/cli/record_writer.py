@@ -83,14 +83,16 @@ class RecordWriter:
             typer.echo("\n".join(to_json(_record(row, found, self.printed)) for row, found in pairs))
 
     @contextmanager
-    def naming_partial(self, total: int) -> Iterator[None]:
-        """Say after an error what is in the file, and how to label the rest."""
+    def finishing(self, total: int) -> Iterator[None]:
+        """Finish the file after the block; after an error say what is in it, and how to label the rest."""
         try:
             yield
+            if self.file is not None:
+                self.file.finish()
         except Exception:
             if self.file is not None and self.file.done:
                 print_status(
-                    f"{len(self.file.done):,} of {total:,} rows are in {self.file.path}: "
+                    f"{len(self.file.done):,} of {total:,} rows are in {self.file.rows_path}: "
                     "the same command labels the rest"
                 )
             raise

@@ -41,7 +41,7 @@ def test_the_sheet_is_written_read_and_kept(tmp_path):
     path.write_text("id,text\n1,Something else.\n")
     with pytest.raises(StorageError, match="no sheet to label"):
         write_sheet(path, sheet)
-    with pytest.raises(UsageError, match=r"is a \.csv file"):
+    with pytest.raises(UsageError, match=r"is a \.csv or \.xlsx file"):
         write_sheet(tmp_path / "x.jsonl", sheet)
 
 
