@@ -38,7 +38,7 @@ def test_a_corpus_without_an_index(run, jsonl, tmp_path, no_models):
 @pytest.mark.parametrize(
     ("given", "exit_code", "message"),
     [
-        (["-o", "labelled.xlsx"], 2, "results are written row by row, as .csv or .jsonl"),
+        (["-o", "labelled.xls"], 2, "results are written as .csv, .jsonl, .xlsx or .parquet"),
         (["--with", "nothing.zicl-clf"], 2, "is not a saved classifier"),
         (["--lm", "smolm2-135m"], 2, "did you mean 'smollm2-135m'?"),
         (["--lm", "gguf:nothing.gguf"], 1, "there is no file"),
@@ -100,7 +100,7 @@ def test_the_checks_of_names_import_neither_torch_nor_transformers(tmp_path):
     script = (
         "import sys; from zicl.cli.preflight import preflight\n"
         "from zicl.exceptions import ZICLError\n"
-        "given = {'corpus': 'x.zicl', 'output': 'x.xlsx', 'lm': 'x', 'file': 'x.csv', 'saved': 'x'}\n"
+        "given = {'corpus': 'x.zicl', 'output': 'x.xls', 'lm': 'x', 'file': 'x.csv', 'saved': 'x'}\n"
         "for name, value in given.items():\n"
         "    try: preflight(**{name: __import__('pathlib').Path(value) if name in ('output', 'saved') else value})\n"
         "    except ZICLError: print(name)\n"
