@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
 import runpy
@@ -12,6 +13,8 @@ import pytest
 
 import zicl
 from tests.readme import README, ROOT, blocks, make_place, run_in
+from zicl.inputs.excel import write_workbook
+from zicl.inputs.tables import read_records
 
 PYTHON = (ROOT / "docs/PYTHON.md").read_text(encoding="utf-8")
 
@@ -71,6 +74,24 @@ def test_the_first_tutorial(tmp_path):
     run_shell(page, place)
     assert len((place / "to_label.csv").read_text().splitlines()) > 20
     assert "complaint" in run_python(page, place)
+
+
+@pytest.mark.real
+def test_the_page_on_files(tmp_path):
+    page, place = (ROOT / "docs/how-to/files.md").read_text(encoding="utf-8"), make_place(tmp_path)
+    write_workbook(place / "tickets.xlsx", ["id", "text"], read_records(str(place / "tickets.csv")))
+    excel, tasks, finished = blocks("sh", page)
+    run_in(place, ["bash", "-euc", excel])
+    assert len(read_records(str(place / "labelled.xlsx"))) == 24
+    assert list(read_records(str(place / "to_label.xlsx"))[0]) == ["id", "text", "gold"]
+    run_in(place, ["bash", "-euc", tasks])
+    made = json.loads((place / "tasks.json").read_text())
+    for task in made:
+        value = {"choices": ["complaint" if "cold" in task["data"]["text"] else "praise"]}
+        task["annotations"] = [{"result": [{"from_name": "gold", "type": "choices", "value": value}]}]
+    (place / "export.json").write_text(json.dumps(made))
+    assert "from 10 labelled rows that stand for 24" in run_in(place, ["bash", "-euc", finished])
+    assert len(read_records(str(place / "taught.parquet"))) == 24
 
 
 @pytest.mark.real
