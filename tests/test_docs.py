@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
 import runpy
@@ -12,6 +13,8 @@ import pytest
 
 import zicl
 from tests.readme import README, ROOT, blocks, make_place, run_in
+from zicl.inputs.excel import write_workbook
+from zicl.inputs.tables import read_records
 
 DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
@@ -23,6 +26,8 @@ SAID = {
     "how-to/python.md": "terrible -",
     "tutorials/first.md": "complaint",
 }
+# Pages between whose blocks a person does something.
+BY_HAND = ("how-to/files.md",)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +49,9 @@ def test_the_readmes_python(place):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if blocks("(?:sh|python)", page)])
+@pytest.mark.parametrize(
+    "name", [name for name, page in PAGES.items() if blocks("(?:sh|python)", page) and name not in BY_HAND]
+)
 def test_the_code_of_a_page_runs(name, tmp_path):
     place = make_place(tmp_path)
     said = run_shell(PAGES[name], place) + run_python(PAGES[name], place)
@@ -69,6 +76,24 @@ def test_the_page_of_settings_has_every_setting_with_its_default():
     told = dict(re.findall(r"^\| `(\w+\.\w+)`(?: †)? \| `(.*?)` \|", PAGES["reference/settings.md"], re.MULTILINE))
     fields = {f"{group}.{name}": field for group, kind in GROUPS.items() for name, field in kind.model_fields.items()}
     assert told == {name: str(field.default) for name, field in fields.items()}
+
+
+@pytest.mark.real
+def test_the_page_on_files(tmp_path):
+    page, place = (ROOT / "docs/how-to/files.md").read_text(encoding="utf-8"), make_place(tmp_path)
+    write_workbook(place / "tickets.xlsx", ["id", "text"], read_records(str(place / "tickets.csv")))
+    excel, tasks, finished = blocks("sh", page)
+    run_in(place, ["bash", "-euc", excel])
+    assert len(read_records(str(place / "labelled.xlsx"))) == 24
+    assert list(read_records(str(place / "to_label.xlsx"))[0]) == ["id", "text", "gold"]
+    run_in(place, ["bash", "-euc", tasks])
+    made = json.loads((place / "tasks.json").read_text())
+    for task in made:
+        value = {"choices": ["complaint" if "cold" in task["data"]["text"] else "praise"]}
+        task["annotations"] = [{"result": [{"from_name": "gold", "type": "choices", "value": value}]}]
+    (place / "export.json").write_text(json.dumps(made))
+    assert "from 10 labelled rows that stand for 24" in run_in(place, ["bash", "-euc", finished])
+    assert len(read_records(str(place / "taught.parquet"))) == 24
 
 
 @pytest.mark.real

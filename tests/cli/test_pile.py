@@ -143,6 +143,36 @@ def test_the_sheet_of_zicl_check_is_gold(run, command, tmp_path):
     assert f"{len(sheet)} gold labels" in err
 
 
+def test_tasks_of_label_studio_are_checked_and_are_gold(run, command, tmp_path):
+    assert run(*command, "-o", tmp_path / "out.csv")[0] == 0
+    sample = ["check", "sample", tmp_path / "out.csv", "-o", tmp_path / "tasks.json", "--rows", 10]
+    code, _, err = run(*sample)
+    assert (code, "--format label-studio" in err) == (2, True)
+    for wrong in (["--format", "xml"], ["--blind"]):
+        code, _, err = run(*sample[:-2], *wrong)
+        assert code == 2
+        assert wrong[0] in err
+    code, _, err = run(*sample, "--format", "label-studio")
+    assert code == 0
+    assert "sways who labels" in err
+    code, _, err = run(*sample, "--format", "label-studio", "--blind", "--overwrite")
+    assert code == 0
+    assert "is not in the tasks" in err
+    tasks = json.loads((tmp_path / "tasks.json").read_text())
+    for task in tasks:
+        value = {"choices": ["soup" if "soup" in task["data"]["text"] else "train"]}
+        task["annotations"] = [{"result": [{"from_name": "gold", "type": "choices", "value": value}]}]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    code, out, err = run("check", "score", tmp_path / "export.json", "--sheet", tmp_path / "tasks.json")
+    assert code == 0, err
+    assert f"from {len(tasks)} labelled rows that stand for 30" in out
+    code, _, err = run("check", "score", tmp_path / "export.json")
+    assert (code, "--sheet" in err) == (1, True)
+    code, _, err = run(*command, "--gold", tmp_path / "export.json", "-o", tmp_path / "taught.csv")
+    assert code == 0, err
+    assert f"{len(tasks)} gold labels" in err
+
+
 def test_the_language_model_is_asked_within_a_budget(run, command, lm_folder, tmp_path):
     asking = [*command, "--lm", lm_folder, "--lm-rows", 5]
     code, _, err = run(*asking, "-o", tmp_path / "out.csv")

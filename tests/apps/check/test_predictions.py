@@ -7,7 +7,7 @@ import pytest
 
 from tests.apps.check.reports import LABELS, predictions
 from zicl.apps.check.predictions import read_predictions
-from zicl.exceptions import TextError
+from zicl.exceptions import InputWarning, TextError
 from zicl.inputs.output import OutputFile
 from zicl.inputs.pair import Pair
 
@@ -88,3 +88,12 @@ def test_counted_labels_have_the_words_of_the_row(tmp_path):
     (tmp_path / ".out.jsonl.zicl.json").unlink()
     with pytest.raises(TextError, match=r"not all labels have a probability.*\n.*--options-column"):
         read_predictions(path)
+
+
+def test_decimal_commas_of_a_spreadsheet_are_read(tmp_path):
+    rows = [columns(row) for row in predictions(3)]
+    lines = [";".join(str(value).replace(".", ",") for value in row.values()) for row in rows]
+    (tmp_path / "out.csv").write_text("\n".join([";".join(rows[0]), *lines]) + "\n")
+    with pytest.warns(InputWarning, match="semicolons"):
+        found, _ = read_predictions(tmp_path / "out.csv")
+    assert [row.margin for row in found] == [row.margin for row in predictions(3)]

@@ -11,7 +11,7 @@ from tests.apps.check.reports import LABELS, predictions
 from zicl.apps.check.predictions import OutputPrediction
 from zicl.apps.check.sample import stratified_sample
 from zicl.apps.check.sheet import key_path, read_sheet, write_sheet
-from zicl.exceptions import StorageError, TextError, UsageError
+from zicl.exceptions import InputWarning, StorageError, TextError, UsageError
 from zicl.inputs.pair import Pair
 
 
@@ -183,3 +183,40 @@ def test_a_text_under_the_id_of_another_is_refused(tmp_path):
     path.write_text("id,text,gold\n" + "r0,Weather report number 0.,calm\n" * 2, encoding="utf-8")
     with pytest.raises(TextError, match="the row 'r0' occurs twice"):
         read_sheet(path)
+
+
+def test_a_workbook_is_a_sheet_too(tmp_path):
+    from openpyxl import load_workbook
+
+    path = tmp_path / "to_label.xlsx"
+    odd = OutputPrediction("007", "=1+1 lamps, they said", "foggy", 0.5)
+    sheet = stratified_sample([odd, *predictions(5)], LABELS, 6)
+    write_sheet(path, sheet)
+    assert read_sheet(path) == sheet
+    book = load_workbook(path)
+    assert [cell.value for cell in book.active[1]] == ["id", "text", "gold"]
+    for row in book.active.iter_rows(min_row=2):
+        row[2].value = "calm" if row[0].value == "007" else None
+        row[0].value = 7 if row[0].value == "007" else row[0].value
+    book.save(path)
+    assert {row.prediction.id: row.gold for row in read_sheet(path).rows if row.gold} == {"007": "calm"}
+    with pytest.raises(StorageError, match="1 labels filled in by hand"):
+        write_sheet(path, sheet)
+
+
+def test_a_sheet_saved_with_semicolons_is_read(tmp_path):
+    path = tmp_path / "to_label.csv"
+    write_sheet(path, stratified_sample(predictions(3), LABELS, 3))
+    rows = ["id;text;gold", *(f"r{n};Weather report number {n}.;foggy" for n in range(3))]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-16")
+    with pytest.warns(InputWarning, match="semicolons"):
+        assert [row.gold for row in read_sheet(path).rows] == ["foggy"] * 3
+
+
+def test_labels_that_a_spreadsheet_takes_for_numbers_or_booleans(tmp_path):
+    from zicl.apps.check.sheet import read_gold
+    from zicl.inputs.excel import write_workbook
+
+    records = [{"text": "One lamp.", "gold": 0}, {"text": "Two lamps.", "gold": True}, {"text": "Three.", "gold": None}]
+    write_workbook(tmp_path / "gold.xlsx", ["text", "gold"], records)
+    assert read_gold(tmp_path / "gold.xlsx", ["0", "1", "true"]) == {"One lamp.": "0", "Two lamps.": "true"}
