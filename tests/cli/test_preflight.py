@@ -40,6 +40,8 @@ def test_a_corpus_without_an_index(run, jsonl, tmp_path, no_models):
     [
         (["-o", "labelled.xls"], 2, "results are written as .csv, .jsonl, .xlsx or .parquet"),
         (["--with", "nothing.zicl-clf"], 2, "is not a saved classifier"),
+        (["--method", ""], 2, "--method is empty"),
+        (["--encoder", ""], 2, "--encoder is empty"),
         (["--lm", "smolm2-135m"], 2, "did you mean 'smollm2-135m'?"),
         (["--lm", "gguf:nothing.gguf"], 1, "there is no file"),
         (["--fit", "nothing.csv", "--calibrate", "batch"], 2, "there is no file nothing.csv"),

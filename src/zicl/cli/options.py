@@ -180,6 +180,9 @@ class ClassifierOptions(RemoteOptions):
 
     def __post_init__(self) -> None:
         # A mistake is found at once, not when texts are read and models loaded.
+        if empty := [field.name for field in fields(self) if getattr(self, field.name) == ""]:
+            # Most often a variable of a shell that is not set: the default is not what was meant.
+            raise UsageError(f"--{empty[0].replace('_', '-')} is empty", hint="give it a value, or leave it out")
         if self.saved is None:
             if self.needs_labels and self.labels is None:
                 raise UsageError(
