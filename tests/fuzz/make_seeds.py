@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,10 +154,10 @@ def classifier() -> bytes:
     import zicl
     from tests.conftest import BagEncoder
 
-    folder = targets.scratch() / "x.zicl-clf"
     texts = [sentence for text in DOCUMENTS for sentence in text.split(". ")]
-    zicl.ZICLClassifier(labels=["film", "food", "train"], encoder=BagEncoder()).fit(texts).save(folder)
-    return (folder / "classifier.json").read_bytes()
+    fitted = zicl.ZICLClassifier(labels=["film", "food", "train"], encoder=BagEncoder()).fit(texts)
+    with tempfile.TemporaryDirectory() as place:
+        return (fitted.save(Path(place) / "x.zicl-clf") / "classifier.json").read_bytes()
 
 
 if __name__ == "__main__":
