@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import tempfile
 import time
 from itertools import pairwise
@@ -68,13 +69,16 @@ def measure(page: Path) -> dict[str, Any]:
     from selenium import webdriver
     from selenium.webdriver.common.by import By
 
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not program or not driver:
+        raise SystemExit("no chromium and chromedriver here: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
+    options.binary_location = program
     trace = page.with_suffix(".trace.json")
     tracing = f"--trace-startup={_FRAMES}", f"--trace-startup-file={trace}", "--trace-startup-format=json"
     for flag in (*_FLAGS, *tracing, f"--trace-startup-duration={_TRACED}"):
         options.add_argument(flag)
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     try:
         begun = time.monotonic()
         browser.get(page.as_uri())

@@ -49,7 +49,9 @@ def chromium(tmp_path_factory) -> Iterator[Chrome]:
         # The driver is the installed one: selenium looks for none and reports nothing.
         patch.setenv("SE_OFFLINE", "true")
         patch.setenv("SE_AVOID_STATS", "true")
-        patch.setenv("NO_PROXY", "localhost,127.0.0.1")
+        # The one in small letters counts first.
+        for name in ("no_proxy", "NO_PROXY"):
+            patch.setenv(name, "localhost,127.0.0.1")
         browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
         browser.command_executor.client_config.timeout = WAIT_SECONDS
         yield browser

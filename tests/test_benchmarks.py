@@ -1,4 +1,4 @@
-"""What the scripts of benchmarks and docs import from zicl is there, and a measurement does what the command does."""
+"""What the scripts of benchmarks and docs import from zicl is there; measurements measure, and checks check."""
 
 import ast
 import importlib
@@ -45,10 +45,16 @@ def test_the_scripts_import_from_zicl():
     assert sum(len(list(imported(script))) for script in SCRIPTS) > 50
 
 
-def test_rows_are_labelled_and_written_as_by_the_command(tmp_path, monkeypatch):
+@pytest.fixture
+def script(monkeypatch):
+    """Return a function that imports a script of benchmarks."""
     pytest.importorskip("psutil")
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    spread = importlib.import_module("spread")
+    return importlib.import_module
+
+
+def test_rows_are_labelled_and_written_as_by_the_command(script, tmp_path, monkeypatch):
+    spread = script("spread")
     monkeypatch.setattr(spread, "LABELLED", 2)
     rows = [InputRow(str(n), f"the soup is hot {n}", {"id": str(n), "text": f"the soup is hot {n}"}) for n in range(5)]
     fitted = ZICLClassifier(labels=["soup", "train"], encoder=BagEncoder(), method="encoder").fit()
@@ -58,3 +64,41 @@ def test_rows_are_labelled_and_written_as_by_the_command(tmp_path, monkeypatch):
     header, *lines = (tmp_path / "labels.csv").read_text().splitlines()
     assert header == "id,text,predicted,probability,margin"
     assert len(lines) == 5
+
+
+RIGHT = {"soup": {"a": 0.7, "b": 0.2, "c": 0.1}}
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "top", "said"),
+    [
+        ({"a": 0.7, "b": 0.2, "c": 0.1}, None, None),
+        ({"a": 0.7}, 1, None),
+        ({}, None, "instead of"),
+        ({"a": 0.7, "b": 0.2}, None, "instead of"),
+        ({"a": 0.7, "b": 0.2}, 1, "instead of"),
+        ({"a": 0.7, "b": 0.2, "d": 0.1}, None, "KeyError"),
+        ({"a": 0.6, "b": 0.2, "c": 0.2}, None, "instead of"),
+        ({"a": float("nan"), "b": 0.2, "c": 0.1}, None, "instead of"),
+        ({"b": 0.2}, 1, "instead of"),
+        (None, None, "TypeError"),
+    ],
+)
+def test_the_soak_compares_every_label(script, probabilities, top, said):
+    results = [{"index": 0, "probabilities": probabilities}]
+    found = script("soak").compare(lambda: results, ["soup"], RIGHT, top)
+    assert found is None if said is None else said in found
+
+
+@pytest.mark.parametrize("results", [[], [{"index": 0}] * 2, [{}], [[]], None])
+def test_the_soak_notices_what_is_lost_or_no_result(script, results):
+    assert script("soak").compare(lambda: results, ["soup"], RIGHT)
+
+
+@pytest.mark.parametrize(
+    "change", [{"wrong": 1}, {"left_in_queue": 2.0}, {"left_in_queue": None}, {"exit_status": -9}, {"complete": False}]
+)
+def test_the_soak_fails_for_all_that_it_looks_at(script, change):
+    good = {"wrong": 0, "left_in_queue": 0.0, "exit_status": 0, "complete": True}
+    assert script("soak").passed(good)
+    assert not script("soak").passed({**good, **change})

@@ -90,6 +90,8 @@ def index(tmp_path, monkeypatch):
             "PIP_CONFIG_FILE": "/dev/null",
             "PIP_RETRIES": "0",
             "PIP_RESUME_RETRIES": "1",
+            # The one in small letters counts first.
+            "no_proxy": "127.0.0.1",
             "NO_PROXY": "127.0.0.1",
             "ZICL_HOME": str(tmp_path / "home"),
         }.items():

@@ -1,6 +1,6 @@
 """JSON and TOML of strangers: what Python's parsers let through, fail on or never finish is an error of its own."""
 
-import time
+import tomllib
 
 import pytest
 
@@ -32,13 +32,21 @@ def test_what_can_is_read_as_python_reads_it():
     assert len(parse_json("[" + ",".join(["[]"] * 10_000) + "]")) == 10_000
 
 
-@pytest.mark.parametrize("text", ["a" + ".a" * 200_000 + " = 1", "[" + "a." * 100_000 + "a]", "a = " + "[" * 200_000])
-def test_deep_toml_is_refused_before_it_takes_hours(tmp_path, text):
+@pytest.mark.parametrize("text", ["a" + ".a" * 200_000 + " = 1", "[" + "a." * 100_000 + "a]"])
+def test_deep_toml_is_refused_before_it_is_parsed(tmp_path, text, monkeypatch):
+    """Python's parser takes hours for it."""
+    parsed = []
+    monkeypatch.setattr(tomllib, "loads", parsed.append)
     (tmp_path / "a.toml").write_text(text)
-    started = time.monotonic()
     with pytest.raises(ConfigError, match="nested too deeply"):
         read_toml(tmp_path / "a.toml", ConfigError, missing="", form="")
-    assert time.monotonic() - started < 20
+    assert not parsed
+
+
+def test_deep_arrays_of_toml_are_refused(tmp_path):
+    (tmp_path / "a.toml").write_text("a = " + "[" * 200_000)
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        read_toml(tmp_path / "a.toml", ConfigError, missing="", form="")
 
 
 def test_files_that_are_too_long_are_not_read(tmp_path):

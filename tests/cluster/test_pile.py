@@ -58,6 +58,10 @@ def test_a_pile_is_learned_from_as_on_one_machine(labelled, cluster, tmp_path):
 
         return once(reached, lambda: None)
 
+    def learned():
+        # Each run says so once the language model's answers are there, before workers are started that label.
+        return (tmp_path / "log").read_text().count("learned from") == 3
+
     def labelling():
         return (tmp_path / "killed.csv").exists()
 
@@ -66,7 +70,7 @@ def test_a_pile_is_learned_from_as_on_one_machine(labelled, cluster, tmp_path):
     assert labelled("cluster", *learning, "--on", on) == expected
     with (
         kill("encoding", "ClassifyWorker.encode", lambda: True),
-        kill("asking", "ClassifyWorker.classify", lambda: not labelling()),
+        kill("asking", "ClassifyWorker.classify", lambda: not learned()),
         kill("labelling", "ClassifyWorker.classify", labelling),
     ):
         started = time.monotonic()

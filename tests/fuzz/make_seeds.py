@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import struct
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -181,10 +182,10 @@ def classifier() -> bytes:
     import zicl
     from tests.conftest import BagEncoder
 
-    folder = targets.scratch() / "x.zicl-clf"
     texts = [sentence for text in DOCUMENTS for sentence in text.split(". ")]
-    zicl.ZICLClassifier(labels=["film", "food", "train"], encoder=BagEncoder()).fit(texts).save(folder)
-    return (folder / "classifier.json").read_bytes()
+    fitted = zicl.ZICLClassifier(labels=["film", "food", "train"], encoder=BagEncoder()).fit(texts)
+    with tempfile.TemporaryDirectory() as place:
+        return (fitted.save(Path(place) / "x.zicl-clf") / "classifier.json").read_bytes()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -52,11 +53,22 @@ def fuzz(name: str, seconds: int, folder: Path) -> dict[str, int]:
     """Fuzz one target; where the process ended early, go on in another with the time that is left."""
     folder.mkdir(parents=True, exist_ok=True)
     (HERE / "found" / name).mkdir(parents=True, exist_ok=True)
+    # In memory where there is such a place.
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="zicl-fuzz-", dir=memory) as place:
+        executions, took = _run_for(name, seconds, folder, {**os.environ, "TMPDIR": place})
+    finds = [path for path in folder.iterdir() if re.match(r"(raised|crash|oom|timeout|leak)-[^.]*$", path.name)]
+    return {"executions": executions, "seconds": round(took), "finds": len(finds)}
+
+
+def _run_for(name: str, seconds: int, folder: Path, environment: dict[str, str]) -> tuple[int, float]:
     started, executions, seed = time.monotonic(), 0, 1
     while (left := seconds - int(time.monotonic() - started)) > 0 and seed < 50:
         command = [sys.executable, "-m", "tests.fuzz.one", name, str(folder), str(left), str(seed)]
         with (folder / f"log-{seed}.txt").open("w+") as log:
-            code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+            code = subprocess.run(
+                command, stdout=log, stderr=subprocess.STDOUT, env=environment, check=False
+            ).returncode
             log.seek(0)
             counts = [int(a or b) for a, b in _DONE.findall(log.read())]
         if not counts and code:
@@ -64,8 +76,7 @@ def fuzz(name: str, seconds: int, folder: Path) -> dict[str, int]:
         executions, seed = executions + max(counts, default=0), seed + 1
         if code == 0:
             break
-    finds = [path for path in folder.iterdir() if re.match(r"(raised|crash|oom|timeout|leak)-[^.]*$", path.name)]
-    return {"executions": executions, "seconds": round(time.monotonic() - started), "finds": len(finds)}
+    return executions, time.monotonic() - started
 
 
 if __name__ == "__main__":

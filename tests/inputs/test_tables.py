@@ -186,7 +186,7 @@ def test_a_csv_record_of_many_lines_is_within_the_limit_too(tmp_path, monkeypatc
 
 
 def test_a_large_record_in_a_small_file_takes_no_memory(tmp_path):
-    """900 MB of one record in 0.9 MB of gzip: refused when the limit is reached."""
+    """100 MB of one record in less than 1 MB of gzip: refused when the limit is reached."""
     import gzip
     import tracemalloc
 

@@ -187,7 +187,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             what = (
                 f"{folder} is {f'a folder without {MANIFEST}' if folder.is_dir() else 'a file'}, not a results folder"
             )
-        raise StorageError(what, hint=_TABLE if folder.is_file() else _suggest_folder(folder))
+        raise StorageError(what, hint=TABLE_HINT if folder.is_file() else _suggest_folder(folder))
     manifest = read_json(path)
     version = manifest.get("format") if isinstance(manifest, dict) else None
     if version != FORMAT:
@@ -202,7 +202,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 # What someone with a labelled table may have wanted.
-_TABLE = (
+TABLE_HINT = (
     "expected the folder that zicl evaluate -o wrote; of a file that zicl classify wrote, zicl check sample draws rows "
     "to label by hand and zicl check score gives the accuracy, and the same zicl classify again prints its summary"
 )

@@ -14,7 +14,7 @@ from zicl.exceptions import ConfigError, StorageError
 from zicl.lab.evaluate.examples import Example, data_hash, read_examples, read_test
 from zicl.lab.evaluate.experiment import Experiment
 from zicl.lab.evaluate.released import ReleasedData
-from zicl.lab.evaluate.store import ResultsFolder, is_results
+from zicl.lab.evaluate.store import TABLE_HINT, is_results
 from zicl.lab.evaluate.tasks import get_task, read_tasks
 from zicl.lab.report.study_summary import FILE as STUDY
 from zicl.lab.report.study_summary import StudySummary
@@ -81,8 +81,7 @@ def find_folders(paths: Sequence[Path]) -> PageFolders:
             else:
                 results.setdefault(folder.resolve(), folder)
         if path.is_file():
-            # The error says what may have been meant.
-            ResultsFolder.open(path)
+            raise StorageError(f"{path} is a file, not a results folder", hint=TABLE_HINT)
         if not folders:
             raise StorageError(
                 f"{path} holds no results and no study" if path.is_dir() else f"there is no {path}",
