@@ -2,7 +2,7 @@
 
     python benchmarks/plan.py benchmarks/results/spread.json                        # 27 million and 1 billion
     python benchmarks/plan.py RATES --sentences 5e6 --machines 4 --cores 32 --price 0.04
-    python benchmarks/plan.py benchmarks/results/spread_pile.json --rows 1e7        # rows to label with z-icl+
+    python benchmarks/plan.py RATES --rows 1e7          # rows to label with z-icl+, from rates of --parts pile
 
 Core hours are sentences by half the rate of two workers with one thread each. Pieces are independent of each other, so
 cores help in proportion; each is taken to lose what a core lost here when a second one was busy beside it (memory

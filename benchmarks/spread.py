@@ -2,7 +2,7 @@
 
     python benchmarks/spread.py            # a table
     python benchmarks/spread.py --json > benchmarks/results/spread.json
-    python benchmarks/spread.py --rounds 1 --parts pile --json > benchmarks/results/spread_pile.json
+    python benchmarks/spread.py --rounds 1 --parts pile --json > rates.json
 
 Splits and embeds IMDB reviews, evaluates Z-ICL on Rotten Tomatoes sentences with the demo corpus and the default
 models, and labels these sentences with z-icl+ (``pile``: encode groups of 256, ask the language model about groups of
@@ -29,7 +29,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -43,6 +43,8 @@ WORKERS = {"one": 1, "two": 2}
 PARTS = ("splitting", "embedding", "evaluating", "pile")
 # The steps of z-icl+ that workers do; each is a rate of its own.
 STEPS = ("encoding", "asking", "labelling")
+# Rows of a chunk, as zicl classify forms them where no language model is asked about each.
+LABELLED = 1024
 
 
 def main() -> None:
@@ -274,10 +276,9 @@ def pile(folder: Path, workers: int, arguments: argparse.Namespace) -> dict[str,
             [row.text for row in rows[: arguments.pile]], compute=TimedFit(start, workers)
         )
         with start(fitted) as pool:
-            lines = label_and_write(fitted, rows[arguments.pile :], folder / "labels.csv", pool)
-            for _ in noted("labelling", chunks_of(lines, 1024)):
+            for _ in noted("labelling", label_and_write(fitted, rows[arguments.pile :], folder / "labels.csv", pool)):
                 pass
-    sizes = {"encoding": 256, "asking": 16, "labelling": 1024}
+    sizes = {"encoding": 256, "asking": 16, "labelling": LABELLED}
     return {
         step: {
             # The first call of each worker finds it cold.
@@ -288,23 +289,21 @@ def pile(folder: Path, workers: int, arguments: argparse.Namespace) -> dict[str,
     }
 
 
-def label_and_write(classifier: Any, rows: Any, path: Path, pool: Any) -> Iterator[Any]:
-    """Do with each row what zicl classify does; yield the lines of its summary."""
-    from zicl.cli.classified import LabelSet
+def label_and_write(classifier: Any, rows: Any, path: Path, pool: Any) -> Iterator[list[Any]]:
+    """Do with each row what zicl classify does; yield the lines of its summary for each chunk."""
+    from zicl.apps.cluster.classify import classify_on
+    from zicl.cli.output_columns import LabelSet, added_values
+    from zicl.cli.record_writer import RecordWriter
+    from zicl.cli.summary import SummaryLine
 
-    from zicl.cli.classify import _classify_rows
-    from zicl.inputs.output import OutputFile
-
-    label_set = LabelSet(classifier)
-    output = OutputFile(path, {}, ["id", "text", *label_set.columns], text_columns=["text"])
-    return _classify_rows([label_set], rows, output, None, pool, json_output=False)
-
-
-def chunks_of(lines: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Yield lists of so many lines."""
-    lines = iter(lines)
-    while chunk := list(islice(lines, size)):
-        yield chunk
+    label_sets = [LabelSet(classifier)]
+    writer = RecordWriter.of(label_sets, None, review=False, json_output=False)
+    writer.open(path, {}, ["id", "text"], "id", ["text"], overwrite=True)
+    chunks = [rows[n : n + LABELLED] for n in range(0, len(rows), LABELLED)]
+    predicted = classify_on(pool, classifier, (([row.text for row in chunk], None) for chunk in chunks))
+    for chunk, predictions in zip(chunks, predicted, strict=True):
+        writer.write(chunk, [added_values([prediction], label_sets, None) for prediction in predictions])
+        yield [SummaryLine.of(row, prediction) for row, prediction in zip(chunk, predictions, strict=True)]
 
 
 @contextmanager
@@ -316,10 +315,12 @@ def home_without_answers(folder: Path) -> Iterator[None]:
     other.mkdir()
     (other / "assets").symlink_to(home() / "assets")
     os.environ["ZICL_HOME"] = str(other)
-    yield
-    os.environ.pop("ZICL_HOME")
-    if before is not None:
-        os.environ["ZICL_HOME"] = before
+    try:
+        yield
+    finally:
+        os.environ.pop("ZICL_HOME")
+        if before is not None:
+            os.environ["ZICL_HOME"] = before
 
 
 class ReadyPredictions:
@@ -353,7 +354,7 @@ def _command(folder: Path, count: int) -> dict[str, float]:
     rows = read_rows(str(path))
     sample_pile([row.text for row in rows], (), 5000, 0)
     read = time.perf_counter()
-    lines = list(label_and_write(fitted, rows, folder / "rows-labels.csv", pool))
+    lines = list(chain.from_iterable(label_and_write(fitted, rows, folder / "rows-labels.csv", pool)))
     return {
         "read_per_second": round(count / (read - begun), 1),
         "written_per_second": round(len(lines) / (time.perf_counter() - read), 1),

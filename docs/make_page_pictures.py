@@ -1,6 +1,6 @@
-"""Write the pictures of the page, from ``zicl serve`` with the default models: python docs/make_page_pictures.py.
+"""Write the pictures of the page, from ``zicl serve`` with nothing else: python docs/make_page_pictures.py.
 
-Needs chromium and chromedriver, and shows only text written for this project (docs/page_corpus).
+Needs chromium and chromedriver, and shows only the page's own example, whose texts were written for it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 DOCS = Path(__file__).parent
-TEXT = "The choir was so good that the rain outside simply stopped mattering."
-# Name, width, height, pixels per point, light or dark.
+TEXT = "We reached the foyer late and hungry, and the soup there was better than the whole second act."
+# Name, what is shown, width, height, pixels per point, light or dark.
 PICTURES = (
-    ("page-light", 1360, 1180, 1, "light"),
-    ("page-dark", 1360, 1180, 1, "dark"),
-    ("page-phone", 390, 1080, 1.5, "light"),
+    ("page-light", "one", 1360, 1330, 1, "light"),
+    ("page-dark", "table", 1360, 1000, 1, "dark"),
+    ("page-map", "map", 1360, 1000, 1, "light"),
+    ("page-phone", "one", 390, 1080, 1.5, "light"),
 )
 
 
@@ -40,13 +41,8 @@ def wait(condition: Callable[[], object], seconds: float = 300) -> None:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Give the address of a server on the corpus of the pictures."""
-    zicl = [sys.executable, "-m", "zicl"]
-    domains = [f"--domain={path.stem}={path}" for path in sorted((DOCS / "page_corpus").glob("*.txt"))]
-    subprocess.run([*zicl, "corpus", "build", "-o", str(folder / "notes.zicl"), *domains], check=True)
-    command = [*zicl, "serve", str(folder / "notes.zicl"), "--labels", "terrible,great", "--port", "0"]
-    # The method that has most to show.
-    command += ["--method", "z-icl"]
+    """Give the address of a server without labels and without a corpus."""
+    command = [sys.executable, "-m", "zicl", "serve", "--port", "0"]
     log = folder / "log.txt"
     with log.open("wb") as stream:
         server = subprocess.Popen(command, stderr=stream)
@@ -74,25 +70,35 @@ def chromium(folder: Path) -> Iterator[Chrome]:
         browser.quit()
 
 
-def take(browser: Chrome, address: str, name: str, width: int, height: int, scale: float, scheme: str) -> None:
-    """Take one picture: the page after it has answered."""
-    size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+def take(browser: Chrome, address: str, name: str, shown: str, size: tuple[int, int, float], scheme: str) -> None:
+    """Take one picture: the page after it has learned from its example, labelled it, and answered."""
+    width, height, scale = size
+    run = browser.execute_script
+    screen = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     colours = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": colours})
     browser.get("about:blank")
     browser.get(address)
-    wait(lambda: browser.execute_script("return document.querySelectorAll('#facts span').length"))
-    browser.execute_script("document.getElementById('text').value = arguments[0]", TEXT)
-    browser.execute_script("document.getElementById('run').click()")
-    done = (
-        "return document.querySelectorAll('.way .says').length === 3 && document.querySelectorAll('.demo').length > 0"
-    )
-    wait(lambda: browser.execute_script(done))
-    browser.execute_script("document.activeElement.blur()")
+    wait(lambda: run("return document.querySelectorAll('#facts span').length"))
+    run("document.getElementById('example-too').click()")
+    wait(lambda: "classified" in (run("return document.querySelector('#batch h2')?.textContent") or ""))
+    if shown == "map":
+        run("document.querySelectorAll('.tab')[1].click()")
+        wait(lambda: run("return document.querySelectorAll('.point').length"))
+        run(
+            "(document.querySelector('.point.unsure') ?? document.querySelector('.point'))"
+            ".dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))"
+        )
+    if shown == "one":
+        run("document.querySelector('input[name=mode][value=one]').click()")
+        run("document.getElementById('text').value = arguments[0]", TEXT)
+        run("document.getElementById('run').click()")
+        wait(lambda: run("return document.querySelectorAll('#single .way .says, #single .expert').length") == 5)
+    run("document.activeElement.blur()")
     time.sleep(1.5)  # the bars grow, and a phone scrolls to the results
     top = "document.getElementById('results').getBoundingClientRect().top + scrollY - 12" if width < 600 else "0"
-    browser.execute_script(f"scrollTo(0, {top})")
+    run(f"scrollTo(0, {top})")
     time.sleep(0.3)
     picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
     (DOCS / f"{name}.png").write_bytes(base64.b64decode(picture))
@@ -103,8 +109,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         with served(folder) as address, chromium(folder) as browser:
-            for picture in PICTURES:
-                take(browser, address, *picture)
+            for name, shown, width, height, scale, scheme in PICTURES:
+                take(browser, address, name, shown, (width, height, scale), scheme)
 
 
 if __name__ == "__main__":

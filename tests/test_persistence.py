@@ -19,6 +19,7 @@ from zicl.exceptions import (
     UsageError,
 )
 from zicl.retrieve.builder import build_index
+from zicl.retrieve.index import Index
 
 TEXTS = ["The soup was cold.", "A bold little film."]
 
@@ -52,6 +53,17 @@ def test_a_loaded_classifier_gives_the_same_numbers(saved):
     assert again.labels_ == clf.labels_
     assert sorted(p.name for p in path.iterdir()) == ["classifier.json", "labels.toml"]
     assert again.settings_ == clf.settings_
+
+
+def test_a_corpus_may_be_in_a_folder_of_any_name(tmp_path, saved):
+    # With a wide space, which is no control character.
+    folder = tmp_path / "my\u3000data"
+    folder.mkdir()
+    shutil.move(tmp_path / "raw.zicl", folder / "raw.zicl")
+    moved = load(tmp_path / "x.zicl-clf", Index.open(folder / "raw.zicl", encoder=BagEncoder()))
+    moved.save(folder.parent / "moved.zicl-clf")
+    index = Index.open(folder / "raw.zicl", encoder=BagEncoder())
+    assert load(folder.parent / "moved.zicl-clf", index).labels_ == moved.labels_
 
 
 def test_nothing_is_overwritten(saved):

@@ -139,6 +139,10 @@ def test_weights_of_another_shape_or_type_are_refused(folder, tmp_path):
         content = json.loads((copy / "classifier.json").read_text())
         content["fitted"]["pile"]["weights"] = linear.identity
         assert "not what was written" in error_of(copy, content)
+    linear = Linear(np.ones((3, 7)), np.ones(3))
+    save_file({"weights": linear.weights, "offsets": linear.offsets}, copy / "pile.safetensors")
+    content["fitted"]["pile"]["weights"] = linear.identity
+    assert "has weights for 7 dimensions" in error_of(copy, content)
 
 
 json_values = st.recursive(

@@ -42,6 +42,7 @@ from zicl.lm.base import DEFAULT_LM, LanguageModel
 from zicl.lm.model_cache import cached_embedder, cached_encoder, cached_index, cached_lm
 from zicl.persistence import (
     ClassifierState,
+    check_dimension,
     find_corpus,
     find_encoder,
     find_lm,
@@ -608,6 +609,8 @@ def _load(
             f"the encoder that {folder.name} asks is not the one it was saved with, {saved_encoder['name']}",
             hint="name the corpus or the encoder it was made with: `index=…` or `encoder=…`",
         )
+    if expert is not None and fitted.pile is not None:
+        check_dimension(folder, fitted.pile.linear, expert.label_vectors(classifier.labels_)[0].shape[1])
     if lm is None and classifier.lm_ is not None and classifier.lm_.identity != saved_lm["identity"]:
         raise ModelError(
             f"the language model {saved_lm['name']} is not the one {folder.name} was saved with",

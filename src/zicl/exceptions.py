@@ -31,7 +31,8 @@
     └── MemoryLimitError        memory ran out
 
 The message says what was wrong and what was expected; ``hint`` says what to do.
-``PileWarning`` is the one warning: the texts to learn from allow an answer, but not the one that was hoped for.
+Warnings: ``PileWarning``, the texts to learn from allow an answer, but not the one that was hoped for;
+``InputWarning``, a file is read in another way than its name says.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class ZICLError(Exception):
 
 class PileWarning(UserWarning):
     """Texts to learn from that are too few, all alike, or contradict their labels: what happens is said."""
+
+
+class InputWarning(UserWarning):
+    """A file that is read in another way than its name says: how is said."""
 
 
 class UsageError(ZICLError, ValueError):

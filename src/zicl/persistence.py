@@ -193,6 +193,15 @@ def read_linear(path: Path, identity: str, rows: int) -> Linear:
     return linear
 
 
+def check_dimension(folder: Path, linear: Linear, dimension: int) -> None:
+    """Check that the weights of a folder are for vectors of this dimension."""
+    if linear.weights.shape[1] != dimension:
+        raise StorageError(
+            f"{folder / PILE} has weights for {linear.weights.shape[1]} dimensions, and the encoder has {dimension}",
+            hint=_AGAIN,
+        )
+
+
 def _index_identity(index: Searchable | None) -> str | list[str] | None:
     if isinstance(index, ConcatIndex):
         return [index.base.identity, index.other.identity]
@@ -212,7 +221,7 @@ def write_folder(
         if _holds(folder, content, labels):
             return folder
         raise exists_error(folder)
-    check_replaceable(folder, CLASSIFIER, "saved classifier")
+    check_replaceable(folder, CLASSIFIER, "a saved classifier")
     with atomic_write(folder) as complete:
         complete.mkdir()
         write_text(complete / LABELS, labels)

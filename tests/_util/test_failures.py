@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from zicl._util.failures import explain
+from zicl._util.failures import explain, storage_error, storage_errors
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,21 @@ def test_memory_that_ran_out(error):
 )
 def test_a_bug_is_not_explained_away(error):
     assert explain(error) is None
+
+
+@pytest.mark.parametrize("message", ["worker died, exit code: 1", "status code: 5", "code: 28"])
+def test_a_number_in_a_message_is_not_the_systems(tmp_path, message):
+    with pytest.raises(RuntimeError, match=message), storage_errors(tmp_path / "out.zicl"):
+        raise RuntimeError(message)
+
+
+def test_a_file_that_is_only_in_the_same_folder_is_named_itself(tmp_path):
+    out = tmp_path / "out.zicl"
+    for name, blamed in {
+        "out.zicl/rows": out,
+        ".out.zicl.1-2.tmp/rows": out,
+        "out.zicl.partial/rows": out,
+        "inputs/labels.csv": tmp_path / "inputs/labels.csv",
+    }.items():
+        found = storage_error(PermissionError(errno.EACCES, "Permission denied", str(tmp_path / name)), out)
+        assert found.message.startswith(f"{blamed} cannot be"), name

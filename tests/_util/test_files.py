@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import subprocess
 import sys
 
@@ -68,6 +69,48 @@ def test_folders_change_places(tmp_path, monkeypatch, supported):
     assert (tmp_path / "old" / "what").read_text() == "new"
     assert (tmp_path / "new" / "what").read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_folder_that_was_set_aside_when_its_process_was_killed_is_put_back(tmp_path, monkeypatch, again):
+    monkeypatch.setattr(files.sys, "platform", "other")
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "what").write_text(name)
+    renames, real = [], os.replace
+
+    def killed(source, target):
+        renames.append(target)
+        # Again: after the new folder has come into place.
+        if len(renames) == (3 if again else 2):
+            raise KeyboardInterrupt
+        real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            exchange(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old").exists() is again
+    # The next writer fails: what was there is there.
+    with pytest.raises(StorageError), atomic_write(tmp_path / "old"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert (tmp_path / "old" / "what").read_text() == ("new" if again else "old")
+    assert {path.name for path in tmp_path.iterdir()} == ({"old"} if again else {"old", "new"})
+
+
+def test_a_folder_whose_file_system_cannot_sync_folders_is_written(tmp_path, monkeypatch):
+    real = os.fsync
+
+    def refused(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        real(descriptor)
+
+    monkeypatch.setattr(files.os, "fsync", refused)
+    with atomic_write(tmp_path / "made") as folder:
+        folder.mkdir()
+        (folder / "what").write_text("")
+    assert (tmp_path / "made" / "what").exists()
 
 
 def test_of_two_processes_that_write_the_same_content_the_first_wins(tmp_path):

@@ -2,13 +2,15 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from zicl._util.locks import locked, work_folder
+from zicl._util.locks import _WAIT, locked, work_folder
 from zicl.exceptions import StorageError
 
 HOLD = """
@@ -50,14 +52,29 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path, holder):
 
 def test_one_that_waits_goes_on_when_the_first_ends(tmp_path, holder):
     said = []
+    # It is told once, however long the wait is: here longer than until the next look.
+    ending = threading.Timer(3 * _WAIT, holder.communicate, ["\n"])
 
     def let_go(message):
         said.append(message)
-        holder.communicate("\n")
+        ending.start()
 
     with locked(tmp_path / "folder", "fetched by another process", waiting=let_go):
-        assert said
+        ending.join()
+        assert len(said) == 1
         assert said[0].startswith(f"fetched by another process (process {holder.pid}")
+
+
+def test_an_error_is_not_hidden_by_a_folder_that_is_gone(tmp_path):
+    def fail():
+        with locked(tmp_path / "folder", ""):
+            shutil.rmtree(tmp_path / "folder")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with locked(tmp_path / "folder", ""):
+        pass
 
 
 def test_a_folder_of_work_stays_after_an_error_and_goes_at_the_end(tmp_path):

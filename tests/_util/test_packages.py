@@ -3,6 +3,8 @@
 import hashlib
 import io
 import json
+import os
+import shutil
 import threading
 import zipfile
 from dataclasses import replace
@@ -12,6 +14,7 @@ import pytest
 
 from zicl._util import catalog as catalog_module
 from zicl._util.catalog import Asset, get_asset, pull
+from zicl._util.files import scratch_folder
 from zicl.exceptions import DownloadError, StorageError
 
 WORDS = {"words": b"lamp\n" * 3000, "more-words": b"lamp\n" * 3000, "second-part": b"pear\n" * 3000}
@@ -94,6 +97,20 @@ def index(tmp_path, monkeypatch):
         monkeypatch.delenv("ZICL_OFFLINE")
         yield server
         server.shutdown()
+
+
+def test_what_a_killed_download_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    kept = tmp_path / "downloads" / "abc.whl"
+    with scratch_folder(kept) as scratch:
+        (scratch / "half").write_text("")
+        # Of a process that is no more: its number is that of none.
+        left = scratch.with_name(scratch.name.replace(f"-{os.getpid()}-", f"-{2**22 + 1}-"))
+        shutil.copytree(scratch, left)
+        with scratch_folder(kept) as second:
+            assert not left.exists()
+            assert scratch.exists()
+            assert list(second.iterdir()) == []
+    assert list(kept.parent.iterdir()) == []
 
 
 @pytest.fixture

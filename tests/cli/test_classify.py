@@ -34,6 +34,9 @@ def test_the_name_of_a_file_is_not_taken_for_a_text(run, options, tmp_path, monk
     assert code == 2
     assert "there is no file" in err
     assert "zicl classify -" in err
+    code, out, err = run("classify", tmp_path, *options)
+    assert (code, out) == (2, "")
+    assert "is a folder" in err
     # What cannot be the name of a file is a text.
     assert run("classify", "so long " * 2000, *options)[0] == 0
 
@@ -87,16 +90,16 @@ def test_a_killed_run_ends_with_the_same_bytes_and_summary(run, options, tmp_pat
     source, whole, target = table(tmp_path, "csv"), tmp_path / f"whole.{kind}", tmp_path / f"killed.{kind}"
     code, _, said = run("classify", "-f", source, *COLUMNS, "-o", whole, *options)
     assert code == 0, said
-    real, calls = classify_module.output_row, []
+    real, calls = classify_module.added_values, []
 
-    def killed(row, *others):
-        calls.append(row.id)
+    def killed(*given):
+        calls.append(given)
         if len(calls) == 20:
             raise KeyboardInterrupt
-        return real(row, *others)
+        return real(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(classify_module, "output_row", killed)
+        patch.setattr(classify_module, "added_values", killed)
         code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
         assert code == 130
         assert "run the same command again" in err
@@ -120,6 +123,19 @@ def summary(said):
     return said[said.index("label frequencies") :]
 
 
+def test_columns_of_the_input_that_are_called_like_unwritten_ones_are_kept(run, options, tmp_path):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("review,margin,input_cut\n" + "".join(f"{text},{n},yes\n" for n, text in enumerate(DOCUMENTS)))
+    given = ["--text-column", "review", "--columns", "predicted", "-o", target]
+    code, _, err = run("classify", "-f", source, *given, *options)
+    assert code == 0, err
+    with target.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["review"], row["margin"], row["input_cut"]) for row in rows] == [
+        (text, str(n), "yes") for n, text in enumerate(DOCUMENTS)
+    ]
+
+
 def test_a_summary_of_rows_whose_labels_were_not_written_says_so(run, options, tmp_path):
     given = ["-o", tmp_path / "out.csv", "--columns", "p", *COLUMNS, *options]
     assert run("classify", "-f", table(tmp_path, "csv", 5), *given)[0] == 0
@@ -131,15 +147,15 @@ def test_a_summary_of_rows_whose_labels_were_not_written_says_so(run, options, t
 
 def test_a_failed_run_leaves_nothing_behind_and_a_begun_one_says_what_is_there(run, options, tmp_path, monkeypatch):
     source, target = table(tmp_path, "csv"), tmp_path / "outputs" / "out.csv"
-    real, calls = classify_module.output_row, []
+    real, calls = classify_module.added_values, []
 
-    def failing(row, *others):
-        calls.append(row.id)
+    def failing(*given):
+        calls.append(given)
         if len(calls) in (1, 18):
             raise StorageError("the disk is full")
-        return real(row, *others)
+        return real(*given)
 
-    monkeypatch.setattr(classify_module, "output_row", failing)
+    monkeypatch.setattr(classify_module, "added_values", failing)
     code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
     assert (code, list(target.parent.iterdir())) == (1, [])
     assert "the disk is full" in err

@@ -59,6 +59,16 @@ def test_a_run_escapes_the_names_of_labels_and_files_and_its_json_is_faithful(tm
     assert not has_controls(err)
 
 
+def test_a_text_or_an_id_of_two_lines_is_shown_as_one(tmp_path, run, encoder_folder):
+    rows = [{"id": f"{n}\nzicl: forged", "text": f"Lamp {n}.\nzicl: forged\r\n\nagain"} for n in range(24)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ["--labels", "a,b", "--encoder", encoder_folder, "--method", "encoder", "--offline"]
+    code, out, err = run("classify", "--file", tmp_path / "t.jsonl", *options)
+    assert code == 0, err
+    assert "zicl: forged" in out + err
+    assert not [line for line in (out + err).splitlines() if line.startswith("zicl: forged")]
+
+
 def test_a_line_where_a_stage_begins_and_one_a_minute():
     said, now = [], [0.0]
     report = progress_lines(said.append, lambda: now[0])

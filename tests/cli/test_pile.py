@@ -61,6 +61,44 @@ def test_a_file_and_labels_are_enough(run, command, tmp_path):
     assert "pile" in out
 
 
+@pytest.mark.parametrize("kind", ["xlsx", "parquet"])
+def test_workbooks_and_parquet_files_go_in_and_out(run, command, tickets, tmp_path, kind):
+    from zicl.inputs.arrow import write_parquet
+    from zicl.inputs.excel import write_workbook
+    from zicl.inputs.tables import read_records
+
+    source, out = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
+    records = [{"id": n, "text": text, "stars": n / 2} for n, text in enumerate(SOUP + TRAIN)]
+    (write_workbook if kind == "xlsx" else write_parquet)(source, ["id", "text", "stars"], records)
+    command[2] = source
+    code, _, err = run(*command, "-o", out)
+    assert code == 0, err
+    assert [{name: row[name] for name in records[0]} for row in read_records(str(out))] == records
+    assert {type(row["margin"]) for row in read_records(str(out))} <= {int, float}
+    before = out.read_bytes()
+    code, _, err = run(*command, "-o", out)
+    assert (code, out.read_bytes()) == (0, before)
+    assert "30 rows are in" in err
+    # Labels of it are drawn and checked like those of a .csv file.
+    assert run("check", "sample", out, "-o", tmp_path / "sheet.csv", "--rows", 10)[0] == 0
+
+
+def test_what_a_sheet_cannot_hold_is_said_before_models_are_loaded(run, command, tickets, tmp_path, monkeypatch):
+    tickets.write_text(f"id,text\n1,{'lamp ' * 9000}\n")
+    monkeypatch.setattr("zicl.classifier.ZICLClassifier.fit", lambda *_, **__: pytest.fail("it learned"))
+    code, _, err = run(*command, "-o", tmp_path / "out.xlsx")
+    assert code == 2
+    assert "row 1, column 'text', has 45,000" in err
+
+
+def test_a_table_with_semicolons_is_read_and_said(run, command, tickets):
+    tickets.write_text("\n".join(["id;text", *(f'{n};"{text}"' for n, text in enumerate(SOUP + TRAIN))]) + "\n")
+    code, out, err = run(*command, "--json")
+    assert code == 0
+    assert err.splitlines()[0] == "tickets.csv: cells are separated by semicolons, as in its header"
+    assert len(out.splitlines()) == 30
+
+
 def test_a_changed_file_is_not_mixed_with_an_old_output(run, command, tickets, tmp_path):
     assert run(*command, "-o", tmp_path / "out.csv")[0] == 0
     tickets.write_text(tickets.read_text() + "99,The bread here is worth the walk.\n")

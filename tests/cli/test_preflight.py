@@ -18,7 +18,9 @@ def no_models(monkeypatch):
         pytest.fail("a model was loaded")
 
     monkeypatch.setattr("zicl.lm.load.load_lm", loaded)
-    monkeypatch.setattr("zicl.retrieve.encoder.load_encoder", loaded)
+    # Those that import it first: a module that is imported now would keep what stands in for it here.
+    for module in ("retrieve.index", "lm.model_cache", "retrieve.encoder"):
+        monkeypatch.setattr(f"zicl.{module}.load_encoder", loaded)
 
 
 def test_a_corpus_without_an_index(run, jsonl, tmp_path, no_models):
@@ -63,6 +65,33 @@ def test_a_file_that_is_not_there_or_cannot_be_read(run, tmp_path, no_models):
         assert message in err
 
 
+def test_an_output_that_is_read_from_or_that_zicl_did_not_write(run, tmp_path, no_models):
+    rows, notes = tmp_path / "rows.csv", tmp_path / "notes.csv"
+    rows.write_text("id,text\n1,A bold film.\n")
+    notes.write_text("mine\n")
+    for output, more, message in (
+        (rows, ["--overwrite"], "is read from, and cannot be written to"),
+        (rows, [], "is read from, and cannot be written to"),
+        (notes, [], "exists and was not written by zicl"),
+    ):
+        code, _, err = run("classify", "-f", rows, "--labels", LABELS, "-o", output, *more)
+        assert code, err
+        assert message in err
+    assert (rows.read_text(), notes.read_text()) == ("id,text\n1,A bold film.\n", "mine\n")
+
+
+def test_an_input_with_columns_of_the_output(run, tmp_path, no_models):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("id,text,predicted,tone:margin\n1,A bold film.,great,0.5\n")
+    for more, named in (
+        (["-o", "out.csv"], "predicted"),
+        (["--json", "--also", "tone=a,b", "--columns", "margin"], "tone:margin"),
+    ):
+        code, _, err = run("classify", "-f", rows, "--labels", LABELS, *more)
+        assert code == 2, err
+        assert f"columns that the output needs: {named}" in err
+
+
 def test_what_was_not_given_is_not_checked():
     preflight(**dict.fromkeys(CHECKS))
 
@@ -84,7 +113,7 @@ def test_the_checks_of_names_import_neither_torch_nor_transformers(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-o", "out.xlsx", "--labels", "a,b"], "results are written row by row, as .csv or .jsonl"),
+        (["-o", "out.xls", "--labels", "a,b"], "results are written as .csv, .jsonl, .xlsx or .parquet"),
         (["--labels", "great"], "at least two are needed"),
         ([], "no labels were given"),
         (["--labels", "a,b", "--columns", "predicted,all", "-o", "out.csv"], "'all' is no kind of column"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.faults.sweep import Job, Place, sweep
+from tests.faults.sweep import Job, Place, looking, sweep
+from zicl.exceptions import StorageError
 
 
 def write(place: Place) -> None:
@@ -23,7 +24,17 @@ def look(place: Place) -> str:
     return (place.work / "note").read_text()
 
 
-JOBS = {"careless": Job("careless", prepare, write, look)}
+def strict_look(place: Place) -> str:
+    if (found := look(place)) not in ("old", "new content"):
+        raise StorageError("the note is damaged", hint="write it again")
+    return found
+
+
+JOBS = {
+    "careless": Job("careless", prepare, write, look),
+    # A reader that notices the damage does not bring the old content back.
+    "refusing": Job("refusing", prepare, write, looking(strict_look)),
+}
 
 if __name__ == "__main__":
     sweep(JOBS)

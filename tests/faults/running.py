@@ -21,3 +21,12 @@ def run_sweep(module: str, jobs: list[str], base: Path, library: Path, most: int
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads((base / "found.json").read_text())
     return found
+
+
+def record(path: Path, jobs: list[str], job: str, most: int, found: dict[str, Any]) -> None:
+    """Write the numbers of a job into the results, where those of the other jobs stay as they are."""
+    stored = json.loads(path.read_text()) if path.exists() else {"jobs": {}}
+    known = {**stored["jobs"], job: {"command": f"ZICL_FAULTS_PER_JOB={most} make test-faults", **found}}
+    kept = {name: known[name] for name in jobs if name in known}
+    sums = {key: sum(each[key] for each in kept.values()) for key in ("operations", "faults", "problems")}
+    path.write_text(json.dumps({**sums, "jobs": kept}, indent=2) + "\n")

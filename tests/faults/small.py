@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.apps.check.reports import LABELS, predictions
 from tests.faults.sweep import Job, Place, as_command, looking, sweep
 from zicl._util.files import atomic_write, write_json, write_text
 from zicl._util.locks import publish, remove_finished, work_folder
+from zicl.apps.check.sample import stratified_sample
+from zicl.apps.check.sheet import Sheet, read_sheet, write_sheet
 
 
 def write_file(place: Place) -> None:
@@ -85,6 +88,22 @@ def vectors_content(place: Place) -> Any:
     return [np.load(place.work / "made" / "rows.npy").tolist(), index.ntotal]
 
 
+def old_sheet(place: Place) -> None:
+    write_sheet(place.work / "sheet.csv", drawn(9))
+
+
+def new_sheet(place: Place) -> None:
+    as_command(lambda: write_sheet(place.work / "sheet.csv", drawn(12), overwrite=True))
+
+
+def drawn(count: int) -> Sheet:
+    return stratified_sample(predictions(20), LABELS, count)
+
+
+def sheet_content(place: Place) -> Any:
+    return [row.prediction.id for row in read_sheet(place.work / "sheet.csv").rows]
+
+
 def build_corpus(place: Place) -> None:
     from zicl.corpus import builder
     from zicl.corpus.sources import find_sources
@@ -114,6 +133,7 @@ JOBS = {
         Job("work folder", old_folder, publish_folder, folder_content),
         Job("new folder", lambda place: None, publish_folder, folder_content),
         Job("vectors", lambda place: None, write_vectors, vectors_content),
+        Job("sheet", old_sheet, new_sheet, looking(sheet_content)),
         Job("corpus", write_raw, build_corpus, looking(corpus_content)),
     ]
 }

@@ -1,4 +1,4 @@
-"""Break every file operation of a job in turn, each in a forked child, and check what is left."""
+"""Break file operations of a job one at a time, each in a forked child, and check what is left."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Place:
 class Job:
     """``look`` returns what the artefact holds, "nothing", or "refused" where an error says what to do.
 
-    The content of files that match ``timed`` holds times or paths; files that match ``ignored`` are no artefacts.
+    The content of files that match ``timed`` holds times or paths; files that match ``ignored`` are no artefacts. Only
+    where the documents say so may the artefact be refused after a fault (``may_refuse``), though it was not before.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Job:
     look: Callable[[Place], Any]
     timed: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    may_refuse: bool = False
 
 
 def as_command(function: Callable[[], object]) -> None:
@@ -254,7 +256,8 @@ class Sweep:
             job.run(place)
 
         again = in_child(place, look_and_run_again, seen=seen)
-        if again.value is None or again.value not in (self.old, self.new, "refused"):
+        allowed = [self.old, self.new, *(["refused"] if job.may_refuse else [])]
+        if again.value is None or again.value not in allowed:
             problem(f"afterwards it opens as {again.value}", again.errors)
         if ending.code == 0 and again.value != self.new:
             problem("it succeeded and is not complete", ending.errors)

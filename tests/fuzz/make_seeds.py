@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,8 @@ def main() -> None:
     write("zst", "rows", zstandard.compress(lines.encode()))
     write("parquet", "rows", parquet({"id": [1, 2], "text": DOCUMENTS[:2]}))
     write("parquet", "types", parquet({"text": ["One lamp."], "list": [[1, 2]], "number": [1.5], "bytes": [b"x"]}))
+    write("arrow", "rows", arrow({"id": [1, 2], "text": DOCUMENTS[:2]}))
+    write("xlsx", "rows", workbook([["id", "text", "paid", "share"], [1, "One lamp.", True, 0.5], [2, "Two lamps."]]))
     write("labels", "full", LABELS.encode())
     write("labels", "count", b"count = 4\n")
     write("settings", "experiment", EXPERIMENT.encode())
@@ -94,6 +98,30 @@ def parquet(columns: dict[str, object]) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), sink, store_schema=False)
     return sink.getvalue().to_pybytes()
+
+
+def arrow(columns: dict[str, object]) -> bytes:
+    """An Arrow file."""
+    import pyarrow as pa
+
+    sink, table = pa.BufferOutputStream(), pa.table(columns)
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def workbook(rows: list[list[object]]) -> bytes:
+    """A workbook with one sheet; its parts are stored, so that fuzzing changes what is in them."""
+    from openpyxl import Workbook
+
+    made, packed, stored = Workbook(), io.BytesIO(), io.BytesIO()
+    for row in rows:
+        made.active.append(row)
+    made.save(packed)
+    with zipfile.ZipFile(packed) as source, zipfile.ZipFile(stored, "w") as target:
+        for part in source.infolist():
+            target.writestr(zipfile.ZipInfo(part.filename), source.read(part))
+    return stored.getvalue()
 
 
 def gguf() -> bytes:

@@ -23,22 +23,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)} [all]")
     parser.add_argument("--seconds", type=int, default=60, help="of each target")
-    parser.add_argument("--json", type=Path, help="write the results here, too")
+    parser.add_argument("--json", type=Path, help="write the results here, too; those of other targets stay")
     parser.add_argument("--finds", type=Path, help="where inputs that broke something are written [a new folder]")
     options = parser.parse_args()
     finds = options.finds or Path(tempfile.mkdtemp(prefix="zicl-finds-"))
-    results = {}
+    total = 0
     for name in options.targets or TARGETS:
-        results[name] = fuzz(name, options.seconds, finds / name)
-        found = f"{results[name]['finds']} finds, in {finds / name}" if results[name]["finds"] else "nothing found"
-        done = f"{results[name]['executions']:>9,} executions in {results[name]['seconds']} s"
-        print(f"{name:12} {done}: {found}", flush=True)
+        result = fuzz(name, options.seconds, finds / name)
+        total += result["finds"]
+        found = f"{result['finds']} finds, in {finds / name}" if result["finds"] else "nothing found"
+        print(f"{name:12} {result['executions']:>9,} executions in {result['seconds']} s: {found}", flush=True)
         if options.json:
             # After each target: an hour's run may be ended early.
-            command = f"make fuzz SECONDS={options.seconds}"
-            summary = {"command": command, "engine": "atheris (libFuzzer)", "targets": results}
-            options.json.write_text(json.dumps(summary, indent=2) + "\n")
-    sys.exit(any(result["finds"] for result in results.values()))
+            record(options.json, name, options.seconds, result)
+    sys.exit(total > 0)
+
+
+def record(path: Path, name: str, seconds: int, result: dict[str, int]) -> None:
+    """Write the numbers of a target into the results, where those of the other targets stay as they are."""
+    stored = json.loads(path.read_text()) if path.exists() else {"targets": {}}
+    command = f"make fuzz SECONDS={seconds} TARGETS={name}"
+    known = {**stored["targets"], name: {"command": command, **result}}
+    kept = {each: known[each] for each in TARGETS if each in known}
+    path.write_text(json.dumps({"engine": "atheris (libFuzzer)", "targets": kept}, indent=2) + "\n")
 
 
 def fuzz(name: str, seconds: int, folder: Path) -> dict[str, int]:

@@ -249,6 +249,8 @@ TARGETS: dict[str, Callable[[], Run]] = {
     "jsonl": lambda: table("a.jsonl"),
     "txt": lambda: table("a.txt"),
     "parquet": lambda: table("a.parquet"),
+    "arrow": lambda: table("a.arrow"),
+    "xlsx": lambda: table("a.xlsx"),
     "gz": lambda: table("a.jsonl.gz"),
     "zst": lambda: table("a.jsonl.zst"),
     "labels": labels,

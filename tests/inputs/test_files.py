@@ -1,6 +1,9 @@
 """Text files: compression, damage and encodings."""
 
 import gzip
+import re
+import shutil
+import subprocess
 
 import pytest
 import zstandard
@@ -49,10 +52,23 @@ def test_suffixes_in_capitals(tmp_path):
     assert lines(tmp_path / "A.TXT.GZ") == ["One lamp."]
 
 
-def test_the_hint_names_the_likely_encoding(tmp_path):
-    path = tmp_path / "a.txt"
-    for encoding in ("latin1", "utf-16"):
-        path.write_text("fine\ncaf\u00e9\n", encoding=encoding)
-        with pytest.raises(TextError, match="is not utf-8 text") as error:
-            lines(path)
-        assert f"iconv -f {encoding} " in error.value.hint
+def test_a_file_of_another_code_page_is_refused_and_the_fix_reads_it(tmp_path):
+    path, text = tmp_path / "a.csv", "fine\ncaf\u00e9 \u20ac 3 \u2013 \u201cgood\u201d\n"
+    path.write_text(text, encoding="cp1252")
+    with pytest.raises(TextError, match="line 2: byte 0xe9 is not utf-8 text") as error:
+        lines(path)
+    [command] = re.findall(r"iconv -f cp1252 -t utf-8 a.csv > new.csv", error.value.hint)
+    if shutil.which("iconv"):
+        subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+        assert "".join(TextFile(str(tmp_path / "new.csv")).lines()) == text
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_with_its_mark_is_read(tmp_path, name, encoding):
+    data = "\ufeffOne lamp.\nZw\u00f6lf\n".encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    assert lines(tmp_path / name) == ["One lamp.", "Zw\u00f6lf"]
+    (tmp_path / name).write_bytes(gzip.compress(data[:-1]) if name.endswith("gz") else data[:-1])
+    with pytest.raises(TextError, match="is not utf-16 text"):
+        lines(tmp_path / name)

@@ -2,12 +2,22 @@
 
 import csv
 import io
+import json
+import os
 
 import pytest
 
-from zicl.exceptions import StorageError, UsageError
-from zicl.inputs.output import OutputFile, OutputMetadata, check_output_path, to_csv
-from zicl.inputs.tables import InputRow
+from zicl.exceptions import MissingExtraError, StorageError, TextError, UsageError, ZICLError
+from zicl.inputs.output import (
+    OutputFile,
+    OutputMetadata,
+    check_output_path,
+    check_rows_fit,
+    metadata_path,
+    to_csv,
+    to_json,
+)
+from zicl.inputs.tables import InputRow, read_records
 
 SETTINGS = {"seed": 1, "columns": ["text", None, "allowed"], "labels": "count = 3\n"}
 
@@ -88,6 +98,19 @@ def test_a_place_that_cannot_be_written_to_is_found_first(tmp_path):
         check_output_path(tmp_path / "folder.csv")
 
 
+def test_what_is_read_from_or_is_no_file_is_not_written_to(tmp_path):
+    rows, link, pipe = tmp_path / "rows.csv", tmp_path / "link.csv", tmp_path / "pipe.csv"
+    rows.write_text("id,text\n")
+    link.symlink_to(rows)
+    for output in (rows, link):
+        with pytest.raises(UsageError, match="is read from"):
+            check_output_path(output, [tmp_path / "missing.csv", rows])
+    check_output_path(tmp_path / "out.csv", [rows])
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="a pipe"):
+        check_output_path(pipe)
+
+
 def test_a_note_of_another_kind_of_output(tmp_path):
     path = tmp_path / "answers.jsonl"
     OutputFile(path, {"seed": 1}, ["id"]).write([{"id": "a"}])
@@ -95,14 +118,142 @@ def test_a_note_of_another_kind_of_output(tmp_path):
         OutputMetadata.read(path)
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])
-def test_formats_that_grow_row_by_row(tmp_path, name):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda note: [], "not an object with keys"),
+        (lambda note: {}, "settings: it is missing"),
+        (lambda note: {**note, "settings": None}, "settings: it is not an object"),
+        (lambda note: {**note, "bytes": -1}, "bytes: it is too small"),
+        (lambda note: {**note, "bytes": "9"}, "bytes: it is not a whole number"),
+        (lambda note: {**note, "id": 5}, "id: it is not a string"),
+        (lambda note: {**note, "settings": {**note["settings"], "columns": ["text"]}}, "columns"),
+        (lambda note: {**note, "settings": {**note["settings"], "labels": None}}, "labels: it is not a string"),
+    ],
+)
+def test_a_note_that_is_damaged_says_what_to_do(path, change, said):
+    note = metadata_path(path)
+    note.write_text(json.dumps(change(json.loads(note.read_text()))))
+    with pytest.raises(StorageError, match="is damaged") as error:
+        OutputMetadata.read(path)
+    assert said in str(error.value)
+    assert "--overwrite" in error.value.hint
+    with pytest.raises(ZICLError):
+        opened(path)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.xlsx", "out.parquet"])
+def test_formats_that_are_written(tmp_path, name):
     check_output_path(tmp_path / name)
-    for other in ("out.parquet", "out", "out.csv.gz"):
-        with pytest.raises(UsageError, match=r"as \.csv or \.jsonl"):
+    for other in ("out.xls", "out", "out.csv.gz"):
+        with pytest.raises(UsageError, match=r"as \.csv, \.jsonl, \.xlsx or \.parquet"):
             check_output_path(tmp_path / other)
 
 
+@pytest.fixture(params=[".xlsx", ".parquet"])
+def made(request, tmp_path):
+    return tmp_path / f"out{request.param}"
+
+
+def names(path):
+    return [one["id"] for one in read_records(str(path))]
+
+
+def test_a_file_is_made_of_the_rows_when_all_are_there(made):
+    output = opened(made)
+    output.write([record(row("r1"))])
+    output.write([record(row("r2", "=Snow,\rand more."))])
+    assert not made.exists()
+    # Killed here; the rows are beside it.
+    again = opened(made)
+    assert list(again.done) == ["r1", "r2"]
+    again.write([record(row("r3"))])
+    again.finish()
+    assert names(made) == ["r1", "r2", "r3"]
+    assert read_records(str(made))[1]["text"] == "=Snow,\rand more."
+    before = made.read_bytes()
+    finished = opened(made)
+    assert finished.pending([row("r1"), row("r4")]) == [row("r4")]
+    finished.finish()
+    assert made.read_bytes() == before
+    finished.write([record(row("r4"))])
+    finished.finish()
+    assert names(opened(made).path) == ["r1", "r2", "r3", "r4"]
+    # One that was removed is made again.
+    made.unlink()
+    opened(made).finish()
+    assert names(made) == ["r1", "r2", "r3", "r4"]
+
+
+def test_a_file_that_was_edited_is_not_replaced(made):
+    output = opened(made)
+    output.write([record(row("r1"))])
+    output.finish()
+    made.write_bytes(made.read_bytes() + b" ")
+    with pytest.raises(StorageError, match="was changed since zicl last wrote"):
+        opened(made)
+    anew = opened(made, overwrite=True)
+    assert not anew.done
+    anew.write([record(row("r2"))])
+    # It is not there with the rows of another run.
+    assert not made.exists()
+    anew.finish()
+    assert names(made) == ["r2"]
+
+
+def test_a_run_that_is_killed_while_it_replaces_the_file_resumes(made, monkeypatch):
+    output = opened(made)
+    output.write([record(row("r1"))])
+    output.finish()
+    output.write([record(row("r2"))])
+
+    def replace_path(finished, target, *, replace):
+        if target == made:
+            raise KeyboardInterrupt
+        os.replace(finished, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("zicl._util.files.replace_path", replace_path)
+        with pytest.raises(KeyboardInterrupt):
+            output.finish()
+    assert names(made) == ["r1"]
+    again = opened(made)
+    again.finish()
+    assert names(made) == ["r1", "r2"]
+
+
+def test_a_file_without_its_rows_is_not_replaced(made):
+    made.write_bytes(b"mine")
+    with pytest.raises(StorageError, match=rf"was not written by zicl, or \.{made.name}\.rows\.jsonl is not beside it"):
+        opened(made)
+    assert made.read_bytes() == b"mine"
+
+
+def test_what_a_file_cannot_hold_is_found_before_it_is_computed(tmp_path):
+    long = [row("r1", "a" * 40_000)]
+    for name in ("out.csv", "out.jsonl", "out.parquet"):
+        check_rows_fit(tmp_path / name, long)
+    with pytest.raises(UsageError, match="a cell holds 32,767 characters"):
+        check_rows_fit(tmp_path / "out.xlsx", long)
+    mixed = [InputRow("r1", "a", {"text": "a", "n": 1}), InputRow("r2", "b", {"text": "b", "n": "one"})]
+    check_rows_fit(tmp_path / "out.xlsx", mixed)
+    with pytest.raises(TextError, match="values of several types"):
+        check_rows_fit(tmp_path / "out.parquet", mixed)
+
+
+def test_writing_a_workbook_needs_a_package(tmp_path, monkeypatch):
+    monkeypatch.setattr("zicl._util.process.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="openpyxl"):
+        check_output_path(tmp_path / "out.xlsx")
+
+
 def test_carriage_returns_come_back():
-    rows = [{"a": "one\rtwo", "b": "1"}, {"a": 'three "and"\r\nfour', "b": "2"}, {"a": "five", "b": "3"}]
-    assert list(csv.DictReader(io.StringIO(to_csv(rows, ["a", "b"]), newline=""))) == rows
+    values = [("one\rtwo", "1"), ('three "and"\r\nfour', "2"), ("five", "3")]
+    for columns in (["a", "b"], ["a\rb", "c"]):
+        rows = [dict(zip(columns, row, strict=True)) for row in values]
+        assert list(csv.DictReader(io.StringIO(to_csv(rows, columns), newline=""))) == rows
+
+
+def test_json_has_no_value_that_is_no_number():
+    record = {"a": float("nan"), "b": [1.5, float("inf")], "c": {"d": -float("inf")}, "e": "NaN"}
+    assert to_json(record) == '{"a": null, "b": [1.5, null], "c": {"d": null}, "e": "NaN"}'

@@ -2,9 +2,9 @@
 
 import pytest
 
-from zicl.exceptions import ConfigError, TextError
+from zicl.exceptions import ConfigError, InputWarning, TextError
 from zicl.inputs.files import TextFile
-from zicl.inputs.tables import read_records, read_rows
+from zicl.inputs.tables import read_number, read_records, read_rows
 
 
 def test_all_rows_without_text_are_reported_at_once(tmp_path):
@@ -118,6 +118,14 @@ def test_columns_of_one_name_are_an_error(tmp_path):
         read_records(str(path))
 
 
+@pytest.mark.parametrize("record", [r'{"text": "ok", "\udc00": 1}', r'{"text": "ok", "id": ["\uD800"]}'])
+def test_half_of_a_character_in_any_key_or_value_is_an_error_that_names_the_line(tmp_path, record):
+    path = tmp_path / "half.jsonl"
+    path.write_text('{"text": "\\ud83d\\ude00"}\n' + record + "\n")
+    with pytest.raises(TextError, match=r"half.jsonl, line 2: a key or a value holds a broken character"):
+        read_rows(str(path))
+
+
 def test_a_record_nested_too_deeply_is_an_error_that_names_the_line(tmp_path):
     path = tmp_path / "deep.jsonl"
     path.write_text('{"text": "fine"}\n' + "[" * 200_000 + "\n")
@@ -202,3 +210,69 @@ def test_a_limit_that_is_none_is_refused(tmp_path, monkeypatch, limit):
     (tmp_path / "a.txt").write_text("One lamp.\n")
     with pytest.raises(ConfigError, match="ZICL_MAX_RECORD_MB"):
         read_records(str(tmp_path / "a.txt"))
+
+
+SEMICOLONS = 'id;text;share\n1;"One lamp, lit; and warm.";0,5\n2;Two lamps.;1,25\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", SEMICOLONS),
+        ("a.tsv", SEMICOLONS),
+        ("a.csv", SEMICOLONS.replace("id;text;share", '"id";"text";"share"')),
+        ("a.csv", "id\ttext\tshare\n1\tOne lamp, lit; and warm.\t0,5\n2\tTwo lamps.\t1,25\n"),
+        ("a.tsv", 'id,text,share\n1,"One lamp, lit; and warm.","0,5"\n2,Two lamps.,"1,25"\n'),
+    ],
+)
+def test_another_delimiter_is_read_and_said(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.warns(InputWarning, match=rf"{name}: cells are separated by (semicolon|tab|comma)s, as in its header"):
+        found = read_records(str(tmp_path / name))
+    assert found == [
+        {"id": "1", "text": "One lamp, lit; and warm.", "share": "0,5"},
+        {"id": "2", "text": "Two lamps.", "share": "1,25"},
+    ]
+    assert [read_number(record["share"]) for record in found] == [0.5, 1.25]
+
+
+def test_the_line_that_excel_reads_says_what_separates_cells(tmp_path):
+    path = tmp_path / "a.csv"
+    for line in ("sep=;", '"SEP=;"', "sep=;\r"):
+        path.write_text(f"\ufeff{line}\n{SEMICOLONS}", encoding="utf-8", newline="")
+        assert [record["share"] for record in read_records(str(path))] == ["0,5", "1,25"]
+    path.write_text('sep=,\nComments; be honest\n"Fine; nothing to add."\nGood\n')
+    assert read_records(str(path))[0] == {"Comments; be honest": "Fine; nothing to add."}
+    path.write_text('sep=;\nid;text\n1;"One lamp.\n')
+    with pytest.raises(TextError, match="the row that begins in line 3"):
+        read_records(str(path))
+
+
+def test_a_header_that_only_holds_a_semicolon_is_not_split_silently(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("Comments; be honest\nGood\n")
+    with pytest.raises(
+        TextError, match=r"row 1 below the header: it has fewer cells .*, separated by semicolons"
+    ) as error:
+        read_records(str(path))
+    assert "sep=," in error.value.hint
+    path.write_text("text\nOne; two; three.\n")
+    assert read_records(str(path)) == [{"text": "One; two; three."}]
+    path.write_text("text,note; more\nOne; two.,a\n")
+    assert read_records(str(path)) == [{"text": "One; two.", "note; more": "a"}]
+
+
+def test_excels_unicode_text_is_a_table_with_tabs(tmp_path):
+    table = "id\ttext\r\n1\tOne lamp.\r\n"
+    (tmp_path / "a.txt").write_text(table, encoding="utf-16", newline="")
+    with pytest.raises(TextError, match=r"a\.txt is a table with tabs") as error:
+        read_records(str(tmp_path / "a.txt"))
+    assert error.value.hint == "rename it to a.tsv"
+    (tmp_path / "a.txt").rename(tmp_path / "a.tsv")
+    assert read_records(str(tmp_path / "a.tsv")) == [{"id": "1", "text": "One lamp."}]
+
+
+def test_numbers_are_read_with_a_point_or_a_comma():
+    assert [read_number(value) for value in ("0.5", "0,5", "1,2E-05", 3, "1,000.5", "1,2,3", "nan", None)] == [
+        0.5, 0.5, 1.2e-05, 3.0, None, None, None, None,
+    ]  # fmt: skip

@@ -1,3 +1,5 @@
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,10 @@ from zicl.prompt.labels import Label, Labels
         ([Label("a", "x"), Label("b", "X")], "same words"),
         (["great", " "], "empty"),
         (["great", "bad\0"], "NUL"),
+        (["caf\u00e9", "Cafe\u0301"], "same words"),
+        (["great ", "bad"], "white space around it"),
+        (["great", "b\rad"], "line break"),
+        (["great", "b\u2028ad"], "line break"),
         ("great", "is the text"),
         (5.0, "labels is float"),
         ([0, 1], "holds 0, not text"),
@@ -27,7 +33,8 @@ def test_bad_labels(given_, message):
 
 
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-names = st.text(characters, min_size=1).filter(lambda t: t.strip())
+# A line; words and synonyms are given as any text.
+names = st.text(characters, min_size=1).map(lambda t: " ".join(t.split())).filter(bool)
 
 
 @given(
@@ -35,7 +42,7 @@ names = st.text(characters, min_size=1).filter(lambda t: t.strip())
         st.tuples(names, st.lists(names, max_size=2), st.text(characters)),
         min_size=2,
         max_size=5,
-        unique_by=lambda t: " ".join(t[0].split()).casefold(),
+        unique_by=lambda t: unicodedata.normalize("NFC", t[0].casefold()),
     )
 )
 def test_a_labels_file_says_what_was_written(tmp_path_factory, entries):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import DOCUMENTS
-from zicl.exceptions import ModelError, StorageError, ZICLError
+from zicl.exceptions import MemoryLimitError, ModelError, StorageError, ZICLError
 from zicl.retrieve.encoder import DEFAULT_ENCODER, SentenceEncoder, cuts, load_encoder
 from zicl.retrieve.onnx import OnnxEncoder, convert
 
@@ -172,6 +172,17 @@ def test_no_texts_and_long_texts(tmp_path, original, folder):
         *(False, False),
         *(True, True),
     ]
+
+
+def test_memory_that_runs_out_is_said_to_do_so(folder, monkeypatch):
+    encoder = load_encoder(str(folder))
+
+    def fail(rows):
+        raise RuntimeError("Failed to allocate memory for requested buffer of size 1073741824")
+
+    monkeypatch.setattr(encoder, "_forward", fail)
+    with pytest.raises(MemoryLimitError, match="memory ran out"):
+        encoder.encode(["the soup was"])
 
 
 def test_identity_is_the_content(tmp_path, original, folder):

@@ -46,6 +46,26 @@ def test_a_label_is_the_mean_of_its_description_and_its_words_minus_a_share_of_i
     np.testing.assert_allclose(bias, BIAS_SHARE * neutral.mean(axis=0), atol=1e-6)
 
 
+def test_the_words_of_a_label_that_a_text_is_near():
+    encode = BagEncoder().encode
+    vector = encode(["The meal was good."])[0]
+    found = expert().nearest_words(vector, LABELS)
+    assert list(found) == ["great", "terrible"]
+    good = encode([phrase.format("good") for phrase in PHRASES]).mean(axis=0)
+    described = encode(["The meal was great."])[0]
+    expected = {"good": good @ vector / np.linalg.norm(good), "The meal was great.": described @ vector}
+    assert {words: cosine for words, cosine in found["great"] if words in expected} == pytest.approx(expected, abs=1e-5)
+    assert [cosine for _, cosine in found["great"]] == sorted((c for _, c in found["great"]), reverse=True)
+
+
+def test_a_description_that_repeats_a_word_counts_beside_it():
+    encode = BagEncoder().encode
+    twice = Labels((Label("great", description="great"), Label("terrible")))
+    words = encode([phrase.format("great") for phrase in PHRASES]).mean(axis=0)
+    mean = np.mean([encode(["great"])[0], words], axis=0)
+    np.testing.assert_allclose(expert().label_vectors(twice)[0][0], mean / np.linalg.norm(mean), atol=1e-6)
+
+
 def test_one_expert_alone_is_that_expert():
     texts, asked = ["The soup was cold.", "A bold little film."], expert()
     results = Ensemble(LABELS, encoder_expert=asked).run(texts)

@@ -16,7 +16,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 _FAILING = (errno.EIO, errno.EFBIG, errno.ESTALE, errno.ENXIO, errno.EMFILE, errno.ENFILE)
 # What libraries that are not written in Python put into the message of an error of their own.
-_CODE = re.compile(r"(?:os error|code:|errno) (\d+)")
+_CODE = re.compile(r"(?:os error|[Ee]rrno|\bOs \{ code:) (\d+)")
 _DISK = (*_FULL, *_FORBIDDEN, *_FAILING)
 _OUT_OF_MEMORY = (
     "bad_alloc",
@@ -77,7 +77,9 @@ def _subject(error: BaseException, path: Path | None) -> str | Path:
     if not isinstance(file, str | Path):
         return path or "a file"
     if path is not None and Path(file).absolute().is_relative_to(path.absolute().parent):
-        return path
+        beside = Path(file).absolute().relative_to(path.absolute().parent).parts[:1]
+        if all(name == path.name or name.startswith((f"{path.name}.", f".{path.name}.")) for name in beside):
+            return path
     return file
 
 

@@ -53,8 +53,8 @@ def atomic_write(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_stale(path)
-        temporary = path.with_name(f".{path.name}.{_HERE}-{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+        _restore(path)
+        temporary = _temporary(path)
         try:
             yield temporary
             replace_path(temporary, path, replace=replace)
@@ -62,8 +62,27 @@ def atomic_write(path: Path, *, replace: bool = True) -> Iterator[Path]:
             remove(temporary)
 
 
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder beside ``path``: removed at the end, or by the next one if this process is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = _temporary(path)
+    scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        remove(scratch)
+
+
+def _temporary(path: Path) -> Path:
+    """Return a new temporary path beside ``path``, after removing those of processes that were killed."""
+    _remove_stale(path)
+    return path.with_name(f".{path.name}.{_HERE}-{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+
+
 def replace_path(finished: Path, target: Path, *, replace: bool = True) -> None:
     """Rename a finished file or folder to ``target``, in whose place it comes at once; a replaced folder is removed."""
+    _restore(target)
     _settle(finished)
     if not finished.is_dir():
         os.replace(finished, target)
@@ -90,10 +109,24 @@ def exchange(folder: Path, target: Path) -> None:
             return
         if (code := ctypes.get_errno()) not in (errno.EINVAL, errno.ENOSYS):
             raise OSError(code, os.strerror(code), str(target))
-    aside = target.with_name(f".{target.name}.{_HERE}-{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    aside = _aside(target)
     os.replace(target, aside)
     os.replace(folder, target)
     os.replace(aside, folder)
+
+
+def _aside(target: Path) -> Path:
+    """Return where a folder is while another one comes into its place; no temporary file, which may be removed."""
+    return target.with_name(f".{target.name}.replaced")
+
+
+def _restore(target: Path) -> None:
+    """Put a folder back whose process was killed while it was set aside; one that has been replaced is removed."""
+    if (aside := _aside(target)).is_dir():
+        if target.exists():
+            remove(aside)
+        else:
+            os.replace(aside, target)
 
 
 def _settle(finished: Path) -> None:
@@ -114,12 +147,17 @@ def _umask() -> int:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file or the entries of a folder are on disk; only POSIX systems can do so for a folder."""
-    if os.name != "posix" and path.is_dir():
+    """Wait until a file or the entries of a folder are on disk; not all systems can do so for a folder."""
+    is_folder = path.is_dir()
+    if os.name != "posix" and is_folder:
         return
     descriptor = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        # What some network file systems answer.
+        if not is_folder or error.errno not in (errno.EINVAL, errno.EBADF):
+            raise
     finally:
         os.close(descriptor)
 
@@ -148,7 +186,7 @@ def check_replaceable(target: Path, manifest: str, what: str) -> None:
     """Check that ``target`` is missing, an empty folder, or one that zicl wrote: nothing else may be replaced."""
     empty = target.is_dir() and not any(target.iterdir())
     if target.exists() and not empty and not (target / manifest).is_file():
-        raise StorageError(f"{target} exists and is not a {what}", hint="choose another name, or remove it first")
+        raise StorageError(f"{target} exists and is not {what}", hint="choose another name, or remove it first")
 
 
 def remove(path: Path) -> None:

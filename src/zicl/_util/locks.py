@@ -31,7 +31,7 @@ def locked(folder: Path, message: str, *, waiting: Callable[[str], None] | None 
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / _LOCK, timeout=0)
+    lock, told = FileLock(folder / _LOCK, timeout=0), False
     while True:
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,9 @@ def locked(folder: Path, message: str, *, waiting: Callable[[str], None] | None 
                     stop = f": kill {process}" if process else ""
                     hint = f"wait for it to end, or stop it{stop}"
                     raise StorageError(f"{message}{who}", hint=hint) from error
-                waiting(f"{message}{who}")
+                if not told:
+                    waiting(f"{message}{who}")
+                told = True
         time.sleep(_WAIT)
     try:
         with storage_errors(folder):
@@ -57,8 +59,10 @@ def locked(folder: Path, message: str, *, waiting: Callable[[str], None] | None 
             yield
     finally:
         remove(folder / _HOLDER)
-        if not _content(folder):
-            remove(folder)
+        # The folder may be gone, or on a disk that fails: the error of the block is the one to show.
+        with suppress(OSError):
+            if not _content(folder):
+                remove(folder)
         lock.release()
 
 

@@ -10,10 +10,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from zicl._util.files import file_hash, home
+from zicl._util.files import file_hash, home, scratch_folder
 from zicl.exceptions import DownloadError
 
 # What is said of the one that is missing, by what pip and npm say.
@@ -31,10 +30,9 @@ def fetch_archive(package: str, registry: str, sha256: str) -> Path:
     kept = kept_archive(registry, sha256)
     if kept.is_file() and file_hash(kept) == sha256:
         return kept
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    # On the disk that the archive stays on.
-    with tempfile.TemporaryDirectory(prefix="fetching-", dir=kept.parent) as scratch:
-        archive = _download(package, registry, Path(scratch))
+    # Beside the place where the archive stays; what a killed process left there is removed.
+    with scratch_folder(kept) as scratch:
+        archive = _download(package, registry, scratch)
         check_hash(package, archive, sha256)
         os.replace(archive, kept)
     return kept

@@ -32,6 +32,21 @@ def parse_json(text: str) -> Any:
     return value
 
 
+def has_half_character(text: str, value: Any) -> bool:
+    r"""Return whether the value of a JSON text has half of a character in it, which no file could hold.
+
+    >>> [has_half_character(text, parse_json(text)) for text in (r'{"\ud83d": 1}', r'"\ud83d\ude00"')]
+    [True, False]
+    """
+    if r"\ud" not in text.lower():
+        return False
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):

@@ -10,9 +10,11 @@ that several commands share goes to options.py. Then run ``python docs/make_cli.
 from __future__ import annotations
 
 import sys
+import warnings
+from typing import Any
 
 from zicl._util.failures import explain
-from zicl.exceptions import ZICLError
+from zicl.exceptions import InputWarning, ZICLError
 
 # The exit code of typer, and of a shell, after Ctrl-C.
 _INTERRUPTED = 130
@@ -29,14 +31,17 @@ def main() -> None:
 
 
 def _run() -> None:
+    from zicl._util.printable import printable
     from zicl.cli.app import app
-    from zicl.cli.console import printable
     from zicl.cli.help import check_renamed
     from zicl.cli.spelling import as_options
 
     try:
         check_renamed(sys.argv[1:])
-        app(prog_name="zicl")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", InputWarning)
+            warnings.showwarning = _show_warning
+            app(prog_name="zicl")
     except Exception as error:
         shown = error if isinstance(error, ZICLError) else explain(error)
         if shown is None:
@@ -47,6 +52,23 @@ def _run() -> None:
         if ending.code == _INTERRUPTED:
             _say_stopped()
         raise
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    """Print what is said of a file as a status line, and other warnings as Python does."""
+    from zicl.cli.console import print_status
+
+    if issubclass(category, InputWarning):
+        print_status(str(message))
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _say_stopped() -> None:

@@ -17,6 +17,8 @@ from zicl.exceptions import UsageError
 if TYPE_CHECKING:
     from zicl.apps.check.score import CheckReport, WeightedEstimate
 
+_FORMATS = "--format table, or --format label-studio, with or without --blind"
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -27,8 +29,8 @@ def root() -> None:
 
 @app.command()
 def sample(
-    output: Annotated[Path, typer.Argument(help="A .csv or .jsonl file that 'zicl classify' wrote.")],
-    sheet: Annotated[Path, typer.Option("--output", "-o", help="The .csv file to label by hand.")],
+    output: Annotated[Path, typer.Argument(help="A file that 'zicl classify' wrote.")],
+    sheet: Annotated[Path, typer.Option("--output", "-o", help="The .csv or .xlsx file to label by hand, or .json.")],
     rows: Annotated[int, typer.Option(min=1, help="How many rows to label.")] = 100,
     seed: Annotated[int, typer.Option(help="Decides which rows.")] = 0,
     text_column: Annotated[str | None, typer.Option(help="The column that holds the text. [as classified]")] = None,
@@ -39,23 +41,34 @@ def sample(
     options_column: Annotated[
         str | None, typer.Option(help="The column that holds each row's own labels. [as classified]")
     ] = None,
+    kind: Annotated[
+        str, typer.Option("--format", help="table, or label-studio: tasks to import, with predictions.")
+    ] = "table",
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Leave the predictions out of the tasks: they sway who labels.")
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a sheet, and lose the labels filled in by hand.")
     ] = False,
 ) -> None:
-    """Draw rows to label by hand, stratified by predicted label and margin; the sheet hides both."""
+    """Draw rows to label by hand, stratified by predicted label and margin; a table hides both."""
     from zicl.apps.check.predictions import read_predictions
     from zicl.apps.check.sample import stratified_sample
-    from zicl.apps.check.sheet import key_path, write_sheet
+    from zicl.apps.check.sheet import check_sheet_path, config_path, key_path, write_sheet
     from zicl.inputs.output import metadata_path
 
     if sheet.resolve() == output.resolve():
         raise UsageError(f"{sheet} is the output itself", hint="choose another file with -o")
+    if kind not in ("table", "label-studio") or (blind and kind == "table"):
+        given = "--blind" if blind else f"--format {kind}"
+        raise UsageError(f"{given}: a sheet is a table, which hides the predictions, or tasks", hint=_FORMATS)
+    tasks = kind == "label-studio"
+    check_sheet_path(sheet, kind, overwrite=overwrite)  # type: ignore[arg-type]
     predictions, labels = read_predictions(
         output, text_column=text_column, id_column=id_column, pair_column=pair_column, options_column=options_column
     )
     drawn = stratified_sample(predictions, labels, rows, seed)
-    write_sheet(sheet, drawn, overwrite=overwrite)
+    write_sheet(sheet, drawn, overwrite=overwrite, kind=kind, blind=blind)  # type: ignore[arg-type]
     print_status(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
     if not metadata_path(output).is_file():
         print_status(
@@ -64,6 +77,9 @@ def sample(
         print_status(
             "they are text and id, unless --text-column, --pair-column, --options-column, --id-column say otherwise"
         )
+    if tasks:
+        _explain_tasks(sheet, config_path(sheet), key_path(sheet), blind=blind)
+        return
     print_status(
         f"what zicl predicted is not in it, so as not to sway you, but in {key_path(sheet)}: keep the two together"
     )
@@ -71,9 +87,25 @@ def sample(
     print_status(f"fill in its column 'gold'{several}, then: zicl check score {sheet}")
 
 
+def _explain_tasks(tasks: Path, config: Path, key: Path, *, blind: bool) -> None:
+    print_status(f"in Label Studio, paste {config} as the code of the labeling interface, and import {tasks}")
+    if blind:
+        print_status(f"what zicl predicted is not in the tasks, but in {key}: keep that")
+    else:
+        print_status(
+            "what zicl predicted is shown, and sways who labels: accuracy will be overestimated; --blind leaves it out"
+        )
+    print_status(f"then export as JSON or JSON-MIN, and: zicl check score export.json --sheet {tasks}")
+
+
 @app.command("score")
 def score_sheet(
-    sheet: Annotated[Path, typer.Argument(help="The .csv file with its column 'gold' filled in.")],
+    sheet: Annotated[
+        Path, typer.Argument(help="The file with its column 'gold' filled in, or an export of Label Studio.")
+    ],
+    drawn_as: Annotated[
+        Path | None, typer.Option("--sheet", help="The sheet as it was drawn, if this is another file.")
+    ] = None,
     precision: Annotated[float, typer.Option(min=0, max=1, help="The precision you want.")] = 0.9,
     json_output: JsonOption = False,
 ) -> None:
@@ -81,7 +113,7 @@ def score_sheet(
     from zicl.apps.check.score import score
     from zicl.apps.check.sheet import read_sheet
 
-    result = score(read_sheet(sheet), precision)
+    result = score(read_sheet(sheet, drawn_as), precision)
     if result.empty:
         labelled = result.accuracy.labelled
         print_status(f"left out, as they have no label yet: {result.empty:,} of {result.empty + labelled:,} rows")

@@ -25,7 +25,7 @@ from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.help import CLASSIFIER, INPUT
 from zicl.cli.input_rows import input_file, read_input
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
-from zicl.cli.output_columns import ColumnsOption, LabelSet, output_row, parse_columns
+from zicl.cli.output_columns import ColumnsOption, LabelSet, added_values, parse_columns
 from zicl.cli.parsing import parse_duration
 from zicl.cli.preflight import preflight
 from zicl.cli.record_writer import RecordWriter
@@ -172,7 +172,9 @@ def classify(
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of texts.", rich_help_panel=INPUT),
+        typer.Option(
+            "--file", "-f", help="A .csv, .xlsx, .jsonl, .parquet, .arrow or .txt file of texts.", rich_help_panel=INPUT
+        ),
     ] = None,
     text_column: Annotated[str, typer.Option(help="The column that holds the text.", rich_help_panel=INPUT)] = "text",
     id_column: Annotated[
@@ -189,7 +191,10 @@ def classify(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="A .csv or .jsonl file; an unfinished one is resumed.", rich_help_panel=INPUT
+            "--output",
+            "-o",
+            help="A .csv, .jsonl, .xlsx or .parquet file; an unfinished one is resumed.",
+            rich_help_panel=INPUT,
         ),
     ] = None,
     overwrite: Annotated[
@@ -230,9 +235,9 @@ def classify(
     """Label texts: the most likely label, its probability and margin, and what was least certain."""
     kinds, file = parse_columns(columns), input_file(texts, file)
     preflight(file=file, output=output, save=save)
+    _check_output(options, file, output, overwrite=overwrite)
     cluster_choice = parse_cluster(on)
-    if cluster_choice is not None:
-        _check_spread(options, cluster_choice)
+    _check_spread(options, cluster_choice)
     _check_one_set(options, {"--save": save, "--on": on, "--options-column": options_column})
     _check_columns(options, top, kinds, output, json_output=json_output)
     rows = read_input(
@@ -244,7 +249,8 @@ def classify(
         options_column=options_column,
         skip_empty=skip_empty,
     )
-    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
+    _check_columns_free(rows, _certain_columns(options, kinds))
+    _check_fit(rows, output)
     filled = [row for row in rows if not row.empty]
     from zicl.inputs.output import output_lock
 
@@ -290,7 +296,7 @@ def classify(
             writer.open(output, settings, input_columns, id_column or "id", text_columns, overwrite=overwrite)
             earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
         searchers = 0 if cluster_choice is None else cluster_choice.searchers
-        with _workers(options, classifier, cluster, searchers) as pool, writer.naming_partial(len(rows)):
+        with _workers(options, classifier, cluster, searchers) as pool, writer.finishing(len(rows)):
             chunks = _chunks(classifier, rows, writer)
             lines = list(_classify_chunks(label_sets, chunks, writer, review_below, pool))
     if output is None and not json_output:
@@ -300,8 +306,21 @@ def classify(
         print_none_curve([*earlier.lines, *lines], classifier.none, options.read_gold(fit_columns))
 
 
-def _check_spread(options: ClassifyOptions, choice: ClusterChoice) -> None:
+def _check_output(options: ClassifyOptions, file: str | None, output: Path | None, *, overwrite: bool) -> None:
+    """Refuse to write over a file that is read from, or that zicl did not write, before anything is loaded."""
+    if output is None:
+        return
+    from zicl.inputs.output import check_output_path, check_resumable
+
+    check_output_path(output, [Path(each) for each in (file, options.fit, options.gold) if each is not None])
+    if not overwrite:
+        check_resumable(output)
+
+
+def _check_spread(options: ClassifyOptions, choice: ClusterChoice | None) -> None:
     """Check what a cluster would cost, and that there is something to search where workers are to search."""
+    if choice is None:
+        return
     check_cost(options)
     if choice.searchers and not options.asks_lm():
         raise UsageError(
@@ -329,6 +348,15 @@ def _check_columns(
         count = len(options.parsed_labels(options.labels)) + (options.resolved().decision.none is not None)
         if top > count:
             raise UsageError(f"--top {top}: there are {count} labels", hint=f"at most --top {count}")
+
+
+def _check_fit(rows: Sequence[InputRow], output: Path | None) -> None:
+    """Check that the output can hold the rows, and say how many there are."""
+    from zicl.inputs.output import check_rows_fit
+
+    if output is not None:
+        check_rows_fit(output, rows)
+    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
 
 
 def _check_one_set(options: ClassifyOptions, given: Mapping[str, Any]) -> None:
@@ -379,6 +407,18 @@ def _check_rows(
             if classifier.of_pairs
             else "leave out --pair-column",
         )
+    _check_columns_free(rows, added)
+
+
+def _certain_columns(options: ClassifyOptions, kinds: Sequence[str] | None) -> list[str]:
+    """Return columns that are added whatever is loaded: long before all of them are known."""
+    single = options.saved is None and not options.resolved().decision.multi
+    names = ("predicted", "margin") if single else ("margin",)
+    return [f"{prefix}{name}" for prefix in options.label_sets() for name in names if kinds is None or name in kinds]
+
+
+def _check_columns_free(rows: Sequence[InputRow], added: Sequence[str]) -> None:
+    """Refuse an input with columns that are added to it."""
     clash = sorted({name for row in rows for name in row.columns} & set(added))
     if clash:
         raise UsageError(
@@ -440,9 +480,8 @@ def _classify_chunks(
             finished += len(texts)
             others = _predict_others(label_sets, [row.text for row in texts]) if texts else []
             by_row = zip(predictions, *others, strict=True)
-            writer.write(
-                [output_row(row, () if row.empty else next(by_row), label_sets, review_below) for row in chunk]
-            )
+            values = ({} if row.empty else added_values(next(by_row), label_sets, review_below) for row in chunk)
+            writer.write(chunk, list(values))
             if finished == len(texts) and total > finished:
                 print_status(rate(finished, time.monotonic() - started, total - finished))
             report("classifying", finished, total)

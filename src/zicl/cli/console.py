@@ -6,7 +6,6 @@ through ``printable`` here; JSON and CSV are for programs, and written as they a
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from zicl._util.printable import printable
 from zicl._util.progress import ProgressReport, duration
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Control characters but line breaks and tabs, marks that change the direction of writing, and what is no character.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 # Stages whose numbers are things that a person counts; those of others are bytes, seconds or steps.
 _COUNTED = ("embedding", "encoding the texts", "classifying", "asking the language model", "fitting label priors")
 # The longest silence of a log, in seconds.
@@ -100,15 +98,6 @@ def progress_lines(
     return report
 
 
-def printable(text: str) -> str:
-    r"""Return a text in which control characters are written as escapes, but for line breaks and tabs.
-
-    >>> print(printable("a red \x1b[31mlabel"))
-    a red \x1b[31mlabel
-    """
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
-
-
 def people_console(*, stderr: bool = False) -> Console:
     """Return a console for tables and lines: no markup and no control characters in what is printed."""
     from rich.console import Console
@@ -121,7 +110,7 @@ def people_console(*, stderr: bool = False) -> Console:
             for segment in super().render(renderable, options):
                 yield segment if segment.control else segment._replace(text=printable(segment.text))
 
-    return PeopleConsole(stderr=stderr, highlight=False, markup=False)
+    return PeopleConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def print_status(text: str = "") -> None:

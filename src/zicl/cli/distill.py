@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def distill(
     options: PromptingOptions,
     file: Annotated[
-        str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
+        str,
+        typer.Option("--file", "-f", help="A .csv, .xlsx, .jsonl, .parquet, .arrow or .txt file of unlabelled texts."),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to save to, NAME.zicl-clf, for classify --with.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zicl.cli.console import print_status
 from zicl.exceptions import TextError, UsageError
-from zicl.inputs.files import detect_format
+from zicl.inputs.files import detect_format, split_sheet
 from zicl.inputs.tables import InputRow, read_rows
 from zicl.inputs.texts import check_text
 
@@ -29,15 +29,20 @@ def input_file(texts: Sequence[str] | None, file: str | None) -> str | None:
             )
         return "-"
     if len(texts) == 1:
-        if texts[0] == "-" or _is_file(texts[0]):
+        if texts[0] == "-" or _names(Path.is_file, texts[0]):
             return texts[0]
+        if _names(Path.is_dir, texts[0]):
+            raise UsageError(
+                f"{texts[0]} is a folder, and a text or a file of texts was expected",
+                hint=f"name a file in it; if that is a text to label: echo {texts[0]!r} | zicl classify - …",
+            )
         if _seems_a_file(texts[0]):
             raise TextError(
                 f"there is no file {texts[0]}",
                 hint=f"check the path; if that is a text to label: echo {texts[0]!r} | zicl classify - …",
             )
         return None
-    if files := [text for text in texts if _is_file(text)]:
+    if files := [text for text in texts if _names(Path.is_file, text)]:
         raise UsageError(
             f"{files[0]} is a file, and several arguments are texts to label", hint=f"label one file: --file {files[0]}"
         )
@@ -81,13 +86,14 @@ def read_input(
 
 def check_is_text(text: str) -> None:
     """Refuse the name of a file where one text is expected."""
-    if _is_file(text):
+    if _names(Path.is_file, text):
         raise UsageError(f"{text} is a file, and a text was expected", hint="zicl classify labels the rows of a file")
 
 
-def _is_file(text: str) -> bool:
+def _names(is_kind: Callable[[Path], bool], text: str) -> bool:
+    """Return whether a text is the path of a file or a folder that is there."""
     try:
-        return Path(text).is_file()
+        return is_kind(Path(split_sheet(text)[0]))
     except (OSError, ValueError):
         # Too long for a path, or with a NUL: a text.
         return False
@@ -99,4 +105,4 @@ def _seems_a_file(text: str) -> bool:
     >>> _seems_a_file("reviews.csv"), _seems_a_file("I lost reviews.csv"), _seems_a_file("The end.")
     (True, False, False)
     """
-    return len(text.split()) == 1 and detect_format(text) in ("csv", "jsonl", "parquet")
+    return len(text.split()) == 1 and detect_format(text) not in (None, "txt")

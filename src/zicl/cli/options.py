@@ -314,17 +314,16 @@ class ClassifierOptions(RemoteOptions):
         from zicl.lm.base import DEFAULT_LM
         from zicl.retrieve.encoder import DEFAULT_ENCODER
 
-        assert self.labels is not None
         groups = self.groups()
         if self.one_method:
             self._check_demonstrations(groups)
         self._check_remote(groups)
-        if self.labels.isdecimal() and self.synonyms:
+        if (self.labels or "").isdecimal() and self.synonyms:
             raise UsageError("options that differ from row to row have no synonyms", hint="leave out --synonyms")
         decision = groups.pop("decision", None)
         return ZICLClassifier(
             self.corpus,
-            self.parsed_labels(self.labels),
+            self.named_labels(),
             self.language_model(self.lm or DEFAULT_LM, offline=self.offline),
             method=self.method or self.default_method,
             encoder=self.encoder or DEFAULT_ENCODER,
@@ -334,6 +333,11 @@ class ClassifierOptions(RemoteOptions):
             **({} if decision is None else decision.model_dump()),
             **groups,
         )
+
+    def named_labels(self) -> Labels:
+        """Return the labels of the classifier."""
+        assert self.labels is not None
+        return self.parsed_labels(self.labels)
 
     def parsed_labels(self, labels: str) -> Labels:
         """Return the labels that ``--labels`` names, with their synonyms."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from zicl.apps.distill.classifier import DistilledClassifier, DistilledPrediction
     from zicl.classifier import ZICLClassifier
     from zicl.config import Decision
-    from zicl.inputs.tables import InputRow
     from zicl.score.results import Prediction
 
 # Kinds of columns: one each, or, where the kind is followed by a colon, one for every label.
@@ -157,10 +156,6 @@ class LabelSet:
         # A row that may choose from only some of the labels leaves the columns of the others empty.
         return {f"{self.prefix}{name}": found.get(name) for _, name in self._columns}
 
-    def no_values(self) -> dict[str, Any]:
-        """Return the values for a row without a text."""
-        return dict.fromkeys(self.columns)
-
 
 def _by_label(kinds: Iterable[str], names: Iterable[str]) -> list[tuple[str, str]]:
     """Return a column of each kind for each label: ``term:pile`` is of the kind ``term``."""
@@ -185,18 +180,13 @@ def _raw_scores(prediction: Prediction) -> dict[str, Any]:
     return found
 
 
-def output_row(
-    row: InputRow,
-    predictions: Sequence[Prediction | DistilledPrediction],
-    label_sets: Sequence[LabelSet],
-    review_below: float | None,
+def added_values(
+    predictions: Sequence[Prediction | DistilledPrediction], label_sets: Sequence[LabelSet], review_below: float | None
 ) -> dict[str, Any]:
-    """Return a row with every column: those of the input, then those of each set of labels, empty without a text."""
-    record = dict(row.columns)
-    if row.empty:
-        for label_set in label_sets:
-            record |= label_set.no_values()
-        return record
-    for label_set, prediction in zip(label_sets, predictions, strict=True):
-        record |= label_set.values(prediction, review_below)
-    return record
+    """Return the values of all columns that can be added to a row, from its prediction for each set of labels."""
+    pairs = zip(label_sets, predictions, strict=True)
+    return {
+        name: value
+        for label_set, prediction in pairs
+        for name, value in label_set.values(prediction, review_below).items()
+    }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zicl._util.process import require_extra
-from zicl.exceptions import IndexMissingError, ModelNotFoundError, StorageError, TextError, UsageError
+from zicl.exceptions import IndexMissingError, ModelNotFoundError, StorageError, UsageError
 
 
 def _corpus(path: str | Path) -> None:
@@ -36,7 +36,7 @@ def _save(path: Path) -> None:
     from zicl._util.files import check_replaceable
     from zicl.persistence import CLASSIFIER
 
-    check_replaceable(path, CLASSIFIER, "saved classifier")
+    check_replaceable(path, CLASSIFIER, "a saved classifier")
 
 
 def _new_folder(path: Path) -> None:
@@ -54,17 +54,10 @@ def _output(path: Path) -> None:
 
 def _file(path: str) -> None:
     """Check that a file of texts exists, in a format that can be read."""
-    from zicl.inputs.files import FORMATS, detect_format
+    from zicl.inputs.files import check_readable
 
-    if path == "-":
-        return
-    if not Path(path).is_file():
-        raise TextError(f"there is no file {path}", hint="check the path")
-    if detect_format(path) is None:
-        raise TextError(
-            f"{path}: a file of this kind cannot be read",
-            hint=f"expected {', '.join('.' + name for name in FORMATS[:-1])} or .{FORMATS[-1]}",
-        )
+    if path != "-":
+        check_readable(path)
 
 
 def _lm(spec: str) -> None:

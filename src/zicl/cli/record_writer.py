@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 class RecordWriter:
     """Where records go, and which of the columns that zicl can add: a file has those a person asks for, JSON all.
 
-    ``added`` are the columns of the file, ``printed`` those of JSON, if it is wanted, and ``known`` all there are.
+    ``added`` are the columns of the file, ``printed`` those of JSON, if it is wanted.
     """
 
     added: list[str]
     printed: list[str] | None
-    known: frozenset[str]
     file: OutputFile | None = field(default=None, init=False)
 
     @classmethod
@@ -38,7 +37,7 @@ class RecordWriter:
         added = [name for each in label_sets for name in each.written(kinds, review=review)]
         known = [name for each in label_sets for name in each.columns]
         printed = (known if kinds is None else added) if json_output else None
-        return cls(added, printed, frozenset(known))
+        return cls(added, printed)
 
     @property
     def columns(self) -> list[str]:
@@ -75,27 +74,29 @@ class RecordWriter:
         """Return the rows that are not in the file yet."""
         return rows if self.file is None else self.file.pending(rows)
 
-    def write(self, records: Sequence[dict[str, Any]]) -> None:
-        """Write a chunk of records that have all columns."""
+    def write(self, rows: Sequence[InputRow], values: Sequence[Mapping[str, Any]]) -> None:
+        """Write a chunk of rows with the columns of the input, and after them those of ``values`` that are wanted."""
+        pairs = list(zip(rows, values, strict=True))
         if self.file is not None:
-            dropped = self.known.difference(self.added)
-            self.file.write([self._only(record, dropped) for record in records])
+            self.file.write([_record(row, found, self.added) for row, found in pairs])
         if self.printed is not None:
-            dropped = self.known.difference(self.printed)
-            typer.echo("\n".join(to_json(self._only(record, dropped)) for record in records))
-
-    def _only(self, record: Mapping[str, Any], dropped: Collection[str]) -> dict[str, Any]:
-        return {name: value for name, value in record.items() if name not in dropped}
+            typer.echo("\n".join(to_json(_record(row, found, self.printed)) for row, found in pairs))
 
     @contextmanager
-    def naming_partial(self, total: int) -> Iterator[None]:
-        """Say after an error what is in the file, and how to label the rest."""
+    def finishing(self, total: int) -> Iterator[None]:
+        """Finish the file after the block; after an error say what is in it, and how to label the rest."""
         try:
             yield
+            if self.file is not None:
+                self.file.finish()
         except Exception:
             if self.file is not None and self.file.done:
                 print_status(
-                    f"{len(self.file.done):,} of {total:,} rows are in {self.file.path}: "
+                    f"{len(self.file.done):,} of {total:,} rows are in {self.file.rows_path}: "
                     "the same command labels the rest"
                 )
             raise
+
+
+def _record(row: InputRow, values: Mapping[str, Any], added: Collection[str]) -> dict[str, Any]:
+    return {**row.columns, **{name: values.get(name) for name in added}}

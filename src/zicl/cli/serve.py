@@ -18,6 +18,7 @@ from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl.classifier import ZICLClassifier
+    from zicl.prompt.labels import Labels
 
 
 @dataclass(frozen=True)
@@ -25,16 +26,20 @@ class ServeOptions(ClassifierOptions):
     """The options of a classifier; its settings also hold for the methods that requests name."""
 
     one_method: ClassVar[bool] = False
-    # The folder it is given may be a saved classifier.
+    # The folder it is given may be a saved classifier, and requests may name their own.
     needs_labels: ClassVar[bool] = False
+
+    def named_labels(self) -> Labels:
+        """Return the labels of the server's own classifier, if it has some."""
+        from zicl.apps.serve.configurations import NO_LABELS
+
+        return NO_LABELS if self.labels is None else super().named_labels()
 
 
 @with_options(ServeOptions)
 def serve(
     options: ServeOptions,
-    place: Annotated[
-        Path | None, typer.Argument(help="A saved classifier, or a corpus (with --labels).", metavar="FOLDER")
-    ] = None,
+    place: Annotated[Path | None, typer.Argument(help="A saved classifier, or a corpus.", metavar="FOLDER")] = None,
     host: Annotated[str, typer.Option(help="The address to listen on; any but the loopback address needs a token.")] = (
         "127.0.0.1"
     ),
@@ -47,6 +52,7 @@ def serve(
     deadline: Annotated[float, typer.Option(help="Seconds after which a request is aborted.")] = 300.0,
     max_body: Annotated[int, typer.Option(help="Maximum bytes of a request.")] = 1 << 20,
     max_texts: Annotated[int, typer.Option(help="Maximum texts of a request.")] = 256,
+    max_pile: Annotated[int, typer.Option(help="Maximum texts to learn from, or to draw, together.")] = 2000,
     max_characters: Annotated[int, typer.Option(help="Maximum characters of a text.")] = 10_000,
     max_labels: Annotated[int, typer.Option(help="Maximum labels of a request.")] = 100,
     max_k: Annotated[int, typer.Option(help="Maximum demonstrations of a request.")] = 64,
@@ -55,7 +61,10 @@ def serve(
         bool, typer.Option("--open/--no-open", help="Open the page in a browser, if this is a terminal.")
     ] = True,
 ) -> None:
-    """Serve a page that explains predictions, and an HTTP API, until Ctrl-C."""
+    """Serve a page that labels texts and explains why, and an HTTP API, until Ctrl-C.
+
+    Nothing has to be given: labels are named, and texts dropped, on the page.
+    """
     options = _with_folder(options, place)
     columns = options.fit_columns(text_column)
     preflight(serving=True)
@@ -65,7 +74,7 @@ def serve(
     from zicl.apps.serve.server import serve as run
 
     access = Access(host, port, token)
-    limits = RequestLimits(max_body, max_texts, max_characters, max_labels, max_k, queue, deadline)
+    limits = RequestLimits(max_body, max_texts, max_characters, max_labels, max_k, queue, deadline, max_pile)
 
     def listening(address: str) -> None:
         print_status(f"serving {address} (loading the models; Ctrl-C stops it)")
@@ -105,8 +114,19 @@ def _with_folder(options: ServeOptions, place: Path | None) -> ServeOptions:
                 hint="make one: zicl classify … --save tickets.zicl-clf, or zicl corpus build -o reviews.zicl …",
             )
     if options.saved is None and options.labels is None:
-        raise UsageError("no labels were given", hint="--labels terrible,great, or name a saved classifier")
+        _check_without_labels(options)
     return options
+
+
+def _check_without_labels(options: ServeOptions) -> None:
+    """Refuse what needs labels at the start, where none are given."""
+    needs = f"--method {options.method}" if options.resolved().scoring.asks_lm else None
+    needs = "--fit" if options.fit is not None else needs
+    if needs is not None:
+        raise UsageError(
+            f"no labels were given, and {needs} needs them at the start",
+            hint=f"--labels terrible,great, or leave out {needs}: on the page, you name labels and choose a method",
+        )
 
 
 def _classifier(options: ClassifierOptions, columns: Mapping[str, str | None]) -> ZICLClassifier:

@@ -28,7 +28,8 @@ _STYLES = {"warn": "bold red", "look": "bold yellow", "good": "green"}
 def suggest(
     options: ClassifierOptions,
     file: Annotated[
-        str, typer.Option("--file", "-f", help="A .csv, .jsonl, .parquet or .txt file of unlabelled texts.")
+        str,
+        typer.Option("--file", "-f", help="A .csv, .xlsx, .jsonl, .parquet, .arrow or .txt file of unlabelled texts."),
     ],
     text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
     pair_column: Annotated[str | None, typer.Option(help="The column that holds the second text of a pair.")] = None,

@@ -51,7 +51,7 @@ class SummaryLine:
     @classmethod
     def of(cls, row: InputRow, prediction: Prediction | DistilledPrediction) -> SummaryLine:
         """Return the line of a row."""
-        probabilities, text = prediction.probabilities, str(row.text)[:_LONGEST_TEXT]
+        probabilities, text = prediction.probabilities, _shown(row.text)
         prepared = getattr(prediction, "prepared", None)
         cut = prepared is not None and prepared.prompt.input_cut
         doubtful = _doubtful(prediction.labels, probabilities, getattr(prediction, "decision", None))
@@ -66,6 +66,11 @@ class SummaryLine:
     def label(self) -> str:
         """All labels, for people."""
         return ", ".join(self.labels) or "–"
+
+
+def _shown(text: Text) -> str:
+    """Return the beginning of a text as one line: a second one could look like a line of zicl."""
+    return " ".join(str(text)[:_LONGEST_TEXT].split())
 
 
 def _doubtful(labels: Sequence[str], probabilities: Mapping[str, float], decision: Decision | None) -> str:
@@ -95,7 +100,7 @@ def read_earlier(
             return Earlier(len(file.done))
         first = str(record[text_column] or "")
         text: Text = first if pair_column is None else Pair(first, str(record[pair_column] or ""))
-        shown, name = str(text)[:_LONGEST_TEXT], str(record[id_column])
+        shown, name = _shown(text), str(record[id_column])
         if record["margin"] in (None, ""):
             lines.append(SummaryLine(name, shown, empty=True))
             continue
@@ -207,7 +212,7 @@ def print_summary(
     if len(labelled) > _LEAST_CERTAIN:
         print_status("least certain:")
         for line in sorted(labelled, key=lambda line: line.margin)[:_LEAST_CERTAIN]:
-            print_status(f"  {line.id}: {line.label} {_doubt(line)}  {line.text[:80]}")
+            print_status(f"  {_shown(line.id)}: {line.label} {_doubt(line)}  {line.text[:80]}")
 
 
 def _print_earlier(new: int, earlier: Earlier) -> None:

@@ -14,6 +14,7 @@ from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.cli.preflight import preflight
 from zicl.exceptions import TextError, UsageError
+from zicl.inputs.tables import read_number
 
 if TYPE_CHECKING:
     from zicl._util.progress import ProgressReport
@@ -121,17 +122,10 @@ def _number(columns: Mapping[str, Any], name: str, file: str, row: str) -> float
     value = columns.get(name)
     if value in (None, ""):
         return None
-    found = _parse(value)
+    found = read_number(value)
     if found is None:
         raise TextError(f"{file}, row {row}: {name} is {value!r}", hint="expected a number, as zicl classify writes")
     return found
-
-
-def _parse(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
 
 
 def _reasons(columns: Mapping[str, Any]) -> tuple[str, ...]:
@@ -143,7 +137,7 @@ def _reasons(columns: Mapping[str, Any]) -> tuple[str, ...]:
     terms: dict[str, dict[str, float]] = {}
     for name, value in columns.items():
         kind, _, rest = name.partition(":")
-        number = _parse(value)
+        number = read_number(value)
         if number is None or not rest:
             continue
         if kind == "p":

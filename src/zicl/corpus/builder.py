@@ -68,7 +68,7 @@ def build_corpus(
     remove_finished(target, MANIFEST)
     if target.exists() and not overwrite:
         raise StorageError(f"{target} exists already", hint="choose another name with -o, or pass --overwrite")
-    check_replaceable(target, MANIFEST, "corpus")
+    check_replaceable(target, MANIFEST, "a corpus")
     can_resume = all(source.path != "-" for source in sources)
     with work_folder(target, f"{target} is being built by another process") as partial:
         state = _resume(partial, build_key(sources, options), can_resume=can_resume)

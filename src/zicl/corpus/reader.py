@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 from zicl._util.process import require_extra
 from zicl.corpus.sources import Source
 from zicl.exceptions import DownloadError, TextError
-from zicl.inputs.files import TextFile, parquet_rows
+from zicl.inputs.arrow import arrow_rows
+from zicl.inputs.excel import excel_rows
+from zicl.inputs.files import TextFile
 from zicl.inputs.tables import csv_rows, json_lines
+from zicl.inputs.texts import cell_text
 
 END_OF_TEXT = "<|endoftext|>"
 _BREAK = re.compile(r"\n[^\S\n]*\n\s*|<\|endoftext\|>")
@@ -73,7 +76,8 @@ class SourceReader:
     def records(self) -> Iterator[str]:
         """Yield the text of every record."""
         read = {
-            "txt": self._txt_lines, "jsonl": self._jsonl, "csv": self._csv, "parquet": self._parquet, "hf": self._hf,
+            "txt": self._txt_lines, "jsonl": self._jsonl, "csv": self._csv, "parquet": self._arrow,
+            "arrow": self._arrow, "xlsx": self._excel, "hf": self._hf,
         }[self.source.format]  # fmt: skip
         for number, text in enumerate(read(), start=1):
             if not isinstance(text, str):
@@ -121,9 +125,13 @@ class SourceReader:
         for number, row in enumerate(csv_rows(self._file.lines(), self.source.path), start=1):
             yield self._pick(row, number)
 
-    def _parquet(self) -> Iterator[str]:
-        for number, row in parquet_rows(self.source.path, [self.text_column]):
+    def _arrow(self) -> Iterator[str]:
+        for number, row in arrow_rows(self.source.path, self.source.format, [self.text_column]):
             yield self._pick(row, number)
+
+    def _excel(self) -> Iterator[str]:
+        for number, row in enumerate(excel_rows(self.source.path), start=1):
+            yield cell_text(self._pick(row, number))
 
     def _hf(self) -> Iterator[str]:
         require_extra("data", "reading Hugging Face data sets", "datasets")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zicl.exceptions import TextError
-from zicl.inputs.files import FORMATS, detect_format, display_name
+from zicl.inputs.files import FORMATS, detect_format, display_name, split_sheet, unknown_format
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Source:
     @property
     def size(self) -> int:
         """Bytes on disk, 0 if it is not a file."""
-        return Path(self.path).stat().st_size if self.is_file else 0
+        return Path(split_sheet(self.path)[0]).stat().st_size if self.is_file else 0
 
     @property
     def is_file(self) -> bool:
@@ -85,17 +85,16 @@ def _expand(path: str, domain: str, kind: str | None) -> list[Source]:
                 hint=f"expected files ending in {', '.join('.' + f for f in FORMATS)}, possibly with .gz or .zst",
             )
         return [Source(str(p), domain, kind or str(detect_format(p.name))) for p in files]
+    # A sheet may be named behind the file.
+    place = Path(split_sheet(path)[0])
     if not place.exists():
         raise TextError(f"there is no file {place}", hint="check the path")
     if not os.access(place, os.R_OK):
         raise TextError(f"{place} cannot be read: permission denied", hint="check the file's permissions")
     kind = kind or detect_format(place.name)
     if kind is None:
-        raise TextError(
-            f"{place.name}: a file of this kind cannot be read",
-            hint=f"expected one of {', '.join('.' + f for f in FORMATS)} (also .gz, .zst), or name it with --format",
-        )
-    return [Source(str(place), domain, kind)]
+        raise unknown_format(place.name, " (the first three also .gz or .zst), or name it with --format")
+    return [Source(path, domain, kind)]
 
 
 def _walk(folder: Path) -> Iterator[Path]:

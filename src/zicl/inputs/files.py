@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections import Counter
@@ -15,15 +17,24 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 from zicl._util.process import require_extra
-from zicl.exceptions import ConfigError, TextError, first_line
+from zicl.exceptions import ConfigError, TextError
 
-FORMATS = ("txt", "jsonl", "csv", "parquet")
+FORMATS = ("txt", "jsonl", "csv", "parquet", "arrow", "xlsx")
+# Those that are read line by line, and may be compressed.
+_LINES = ("txt", "jsonl", "csv")
 _COMPRESSED = (".gz", ".zst")
-_ALIASES = {"text": "txt", "json": "jsonl", "ndjson": "jsonl", "tsv": "csv", "pq": "parquet", "md": "txt"}
+_ALIASES = {
+    "text": "txt", "md": "txt", "json": "jsonl", "ndjson": "jsonl", "tsv": "csv",
+    "pq": "parquet", "feather": "arrow", "ipc": "arrow", "xlsm": "xlsx",
+}  # fmt: skip
+# Workbooks of formats that are not read.
+_OTHER_WORKBOOKS = ("xls", "xlsb", "ods", "numbers")
+# A sheet of a workbook; these characters are in the name of none.
+_SHEET = re.compile(r"(.*\.xls[xm])#([^\\/?*:\[\]]+)", re.IGNORECASE | re.DOTALL)
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BUFFER = 1 << 16
 # Read compressed data in smaller pieces: each may expand thirty-thousandfold.
 _COMPRESSED_BUFFER = 1 << 10
-_PARQUET_ROWS = 256
 # The variable that sets the length of the longest line or record, in millions of characters.
 RECORD_LIMIT, _DEFAULT_LIMIT = "ZICL_MAX_RECORD_MB", 32
 
@@ -34,13 +45,46 @@ def detect_format(name: str) -> str | None:
     >>> detect_format("reviews.jsonl.zst"), detect_format("photo.png")
     ('jsonl', None)
     """
-    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
+    suffixes = [suffix.lower() for suffix in Path(split_sheet(name)[0]).suffixes]
     packed = bool(suffixes) and suffixes[-1] in _COMPRESSED
     if packed:
         suffixes.pop()
     last = suffixes[-1][1:] if suffixes else ""
     last = _ALIASES.get(last, last)
-    return last if last in FORMATS and not (packed and last == "parquet") else None
+    return last if last in (_LINES if packed else FORMATS) else None
+
+
+def split_sheet(name: str) -> tuple[str, str | None]:
+    """Return the name of a file and that of the sheet behind it, if one is named.
+
+    >>> split_sheet("data/book.xlsx#May 2024"), split_sheet("notes#1.csv")
+    (('data/book.xlsx', 'May 2024'), ('notes#1.csv', None))
+    """
+    found = _SHEET.fullmatch(name)
+    return (found[1], found[2]) if found else (name, None)
+
+
+def check_readable(path: str) -> str:
+    """Return the format of a file of rows that is there, or raise an error that says what can be read."""
+    file, _ = split_sheet(path)
+    if not os.path.isfile(file):
+        raise TextError(f"there is no file {file}", hint="check the path")
+    kind = detect_format(path)
+    if kind is None:
+        raise unknown_format(path)
+    if kind == "xlsx":
+        require_extra("excel", "reading .xlsx files", "openpyxl")
+    return kind
+
+
+def unknown_format(path: str, more: str = "") -> TextError:
+    """Return the error for a file that cannot be read; ``more`` is what else can be done about it."""
+    expected = f"expected {', '.join('.' + name for name in FORMATS[:-1])} or .{FORMATS[-1]}{more}"
+    other = Path(path).suffix.lower().removeprefix(".") in _OTHER_WORKBOOKS
+    return TextError(
+        f"{path}: a file of this kind cannot be read",
+        hint="open it in the program that wrote it, and save it as .xlsx or .csv" if other else expected,
+    )
 
 
 def display_name(path: str) -> str:
@@ -70,45 +114,6 @@ def too_long(where: str) -> TextError:
     )
 
 
-def not_parquet(name: str, error: Exception) -> TextError:
-    """Return the error for a damaged file, or one that is not Parquet."""
-    return TextError(
-        f"{name} is not a valid Parquet file: {first_line(error)}",
-        hint="it may be truncated or misnamed: fetch it again",
-    )
-
-
-def parquet_rows(path: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number and the values of every row of a Parquet file, all columns or some; few rows at a time.
-
-    If one of ``columns`` is missing, rows have all: whoever needs it can say which there are.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    name, number, longest = display_name(path), 0, record_limit()
-    try:
-        with pq.ParquetFile(path) as file:
-            check_names(file.schema_arrow.names, name)
-            wanted = columns if set(columns or ()) <= set(file.schema_arrow.names) else None
-            for batch in file.iter_batches(_PARQUET_ROWS, columns=wanted):
-                if batch.nbytes > longest:
-                    _check_lengths(batch, name, number, longest)
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
-    except TextError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError) as error:
-        raise not_parquet(name, error) from error
-
-
-def _check_lengths(batch: Any, name: str, before: int, longest: int) -> None:
-    for row in range(batch.num_rows):
-        if batch.slice(row, 1).nbytes > longest:
-            raise too_long(f"{name}, row {before + row + 1}")
-
-
 def check_names(names: Sequence[str], file: str) -> None:
     """Check that no two columns have the same name: one of them would be lost."""
     counts = Counter(names)
@@ -121,11 +126,15 @@ def check_names(names: Sequence[str], file: str) -> None:
 
 @dataclass
 class TextFile:
-    """A text file, compressed or not, or standard input. ``consumed`` counts its bytes read, for a progress bar."""
+    """A text file, compressed or not, or standard input. ``consumed`` counts its bytes read, for a progress bar.
+
+    A file that begins with the byte-order mark of UTF-16 is read as such: no UTF-8 text begins so.
+    """
 
     path: str
     encoding: str = "utf-8-sig"
     consumed: int = field(default=0, init=False)
+    is_utf16: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         # A byte-order mark would become a part of the first column's name.
@@ -139,37 +148,36 @@ class TextFile:
 
     def lines(self) -> Iterator[str]:
         """Yield the decoded lines."""
-        with self._open() as stream:
-            read, longest = 0, record_limit()
-            try:
+        read, longest = 0, record_limit()
+        try:
+            with self._open() as stream:
                 # At most so much of a line is in memory, whatever its file expands to.
                 while line := stream.readline(longest + 1):
                     if len(line) > longest and not line.endswith("\n"):
                         raise too_long(f"{self.name}, line {read + 1}")
                     read += 1
                     yield line
-            except UnicodeDecodeError as error:
-                raise self._undecodable(error, read) from error
-            except UnicodeError as error:
-                # UTF-16 without its byte-order mark.
-                raise TextError(
-                    f"{self.name}, after line {read}: it is not {self.encoding} text ({error})",
-                    hint="convert it to UTF-8, or build the corpus with --encoding utf-16-le or utf-16-be, perhaps",
-                ) from error
-            except (EOFError, gzip.BadGzipFile, zlib.error, _FrameError) as error:
-                raise TextError(
-                    f"{self.name} is damaged after line {read}: {error}", hint="fetch or compress it again"
-                ) from error
+        except UnicodeDecodeError as error:
+            raise self._undecodable(error, read) from error
+        except UnicodeError as error:
+            # UTF-16 without its byte-order mark.
+            raise TextError(
+                f"{self.name}, after line {read}: it is not {self.encoding} text ({error})",
+                hint="convert it to UTF-8, or build the corpus with --encoding utf-16-le or utf-16-be, perhaps",
+            ) from error
+        except (EOFError, gzip.BadGzipFile, zlib.error, _FrameError) as error:
+            raise TextError(
+                f"{self.name} is damaged after line {read}: {error}", hint="fetch or compress it again"
+            ) from error
 
     def _undecodable(self, error: UnicodeDecodeError, read: int) -> TextError:
         # Several lines are decoded at once, none of which was yielded yet.
         line = read + 1 + error.object[: error.start].count(b"\n")
-        marked = read == 0 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
         return TextError(
             f"{self.name}, line {line}: byte 0x{error.object[error.start]:02x} is not "
-            f"{self.encoding.removesuffix('-sig')} text",
-            hint=f"convert the file (iconv -f {'utf-16' if marked else 'latin1'} -t utf-8); "
-            "for a corpus, zicl corpus build also takes --encoding",
+            f"{'utf-16' if self.is_utf16 else self.encoding.removesuffix('-sig')} text",
+            hint=f"save it as UTF-8 (in Excel: CSV UTF-8), or convert it: iconv -f cp1252 -t utf-8 {self.name} > new"
+            f"{''.join(Path(self.name).suffixes[-1:])}; for a corpus, zicl corpus build also takes --encoding",
         )
 
     @contextmanager
@@ -187,7 +195,8 @@ class TextFile:
             raise TextError(f"{self.name} cannot be read", hint="check that it is there, and its permissions")
         with Path(self.path).open("rb") as raw, _decompressed(raw, self.path) as stream:
             counted = io.BufferedReader(_CountingStream(stream, raw, self), _BUFFER)
-            yield io.TextIOWrapper(counted, encoding=self.encoding, newline="")
+            self.is_utf16 = self.encoding == "utf-8-sig" and counted.peek(2)[:2] in _UTF16_MARKS
+            yield io.TextIOWrapper(counted, encoding="utf-16" if self.is_utf16 else self.encoding, newline="")
 
 
 class _CountingStream(io.RawIOBase):

@@ -1,6 +1,8 @@
-"""Write classified rows to a .csv or .jsonl file in chunks, so that a killed run resumes where it stopped.
+"""Write classified rows to a file in chunks, so that a killed run resumes where it stopped.
 
-Nothing is written before the first chunk: a run that fails before leaves nothing behind.
+Nothing is written before the first chunk: a run that fails before leaves nothing behind. Rows are appended to a .csv or
+.jsonl file. For .xlsx and .parquet, which cannot be appended to, they are in ``.NAME.rows.jsonl`` beside it, and the
+file is made of them when all are there.
 """
 
 from __future__ import annotations
@@ -9,32 +11,74 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from zicl._util.files import read_json, storage_errors, text_hash, write_json
+from pydantic import Field
+
+from zicl._util.files import atomic_write, file_hash, read_json, storage_errors, text_hash, write_json
 from zicl._util.locks import locked
+from zicl._util.process import require_extra
+from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
 from zicl.exceptions import StorageError, UsageError
+from zicl.inputs.arrow import check_parquet_fits, write_parquet
+from zicl.inputs.excel import check_workbook_columns, check_workbook_fits, write_workbook
 from zicl.inputs.tables import InputRow
 
+_APPENDED, _MADE_OF_ROWS = (".csv", ".jsonl"), (".xlsx", ".parquet")
+_NEW = "pass --overwrite, or choose another -o: which rows are complete is not known without it"
 
-def check_output_path(path: Path) -> None:
-    """Check that a file has a format to which rows can be appended, and a folder that can be written to."""
-    if path.suffix not in (".csv", ".jsonl"):
+
+def check_output_path(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Check that rows can be written to a file of this format and place, which is none of the ``inputs``."""
+    if path.suffix not in (*_APPENDED, *_MADE_OF_ROWS):
         raise UsageError(
-            f"{path}: results are written row by row, as .csv or .jsonl", hint="end its name in one of them"
+            f"{path}: results are written as .csv, .jsonl, .xlsx or .parquet", hint="end its name in one of them"
         )
+    if path.suffix == ".xlsx":
+        require_extra("excel", "writing .xlsx files", "openpyxl")
     if path.is_dir():
         raise UsageError(f"{path} is a folder, and a file was expected", hint="name a file in it")
+    if path.exists() and not path.is_file():
+        raise UsageError(
+            f"{path} is a device or a pipe, and a file was expected", hint="--json writes to standard output"
+        )
+    if path.exists() and any(given.exists() and path.samefile(given) for given in inputs):
+        raise UsageError(f"{path} is read from, and cannot be written to as well", hint="choose another -o")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir():
         raise UsageError(f"{path} cannot be written: {folder} is a file", hint="choose another folder")
     if not os.access(folder, os.W_OK):
         raise StorageError(f"{path} cannot be written: {folder} is read-only", hint="choose another folder")
+
+
+def check_resumable(path: Path) -> None:
+    """Check that a file does not exist, or was written by zicl and is there with its rows: nothing else is replaced."""
+    rows = rows_path(path)
+    if (path.exists() or rows.exists()) and not (rows.exists() and metadata_path(path).is_file()):
+        alone = "" if rows == path else f", or {rows.name} is not beside it"
+        raise StorageError(
+            f"{path} exists and was not written by zicl{alone}", hint="choose another -o, or pass --overwrite"
+        )
+
+
+def check_rows_fit(path: Path, rows: Sequence[InputRow]) -> None:
+    """Check that a file of this format can hold the columns of the input, before others are computed for hours."""
+    columns = [row.columns for row in rows]
+    if path.suffix == ".xlsx":
+        check_workbook_fits(columns, path)
+    elif path.suffix == ".parquet":
+        check_parquet_fits(columns)
+
+
+def rows_path(path: Path) -> Path:
+    """Return the file that rows are appended to: the output itself, or one beside it that the output is made of."""
+    return path if path.suffix in _APPENDED else path.with_name(f".{path.name}.rows.jsonl")
 
 
 def metadata_path(path: Path) -> Path:
@@ -47,6 +91,34 @@ def output_lock(path: Path | None) -> AbstractContextManager[None]:
     if path is None:
         return nullcontext()
     return locked(path.with_name(f".{path.name}.lock"), f"{path} is being written by another process")
+
+
+class Note(Strict):
+    """What the file beside an output holds."""
+
+    settings: dict[str, Any]
+    id: str
+    bytes: Count
+    sha256: Sha256
+    # Of a workbook or a Parquet file: its hashes, and how many bytes of rows it was made of.
+    made: list[str] = Field(default_factory=list)
+    made_of: Count = 0
+
+
+class ClassifySettings(Strict):
+    """What the settings of ``zicl classify`` hold that other commands read."""
+
+    columns: Annotated[list[str | None], Field(min_length=3, max_length=3)]
+    labels: str
+    # A distilled classifier has no other decision than one label.
+    decision: dict[str, Any] = Field(default_factory=dict)
+    names: Entries[str] = Field(default_factory=list)
+
+
+def _read_note(path: Path) -> dict[str, Any]:
+    """Return the note beside an output."""
+    note = metadata_path(path)
+    return check_schema(read_json(note, hint=_NEW), Note, note, StorageError, _NEW)
 
 
 @dataclass(frozen=True)
@@ -71,25 +143,26 @@ class OutputMetadata:
         """Read the note beside an output."""
         if not metadata_path(path).is_file():
             return cls()
-        note = read_json(metadata_path(path))
-        try:
-            text, pair, options = note["settings"]["columns"]
-            counted = note["settings"]["labels"].startswith("count =")
-            # A distilled classifier has no other decision than one label.
-            decision = note["settings"].get("decision", {})
-            names = tuple(note["settings"].get("names", ()))
-            return cls(text, pair, options, note["id"], counted, decision, names, exists=True)
-        except KeyError as error:
+        note = _read_note(path)
+        if missing := {"columns", "labels"} - note["settings"].keys():
             raise UsageError(
-                f"{path} was not written by zicl classify: {metadata_path(path).name} has no {error}",
+                f"{path} was not written by zicl classify: {metadata_path(path).name} has no {sorted(missing)[0]!r}",
                 hint="expected a file written by zicl classify --file … -o …",
-            ) from error
+            )
+        settings = ClassifySettings.model_validate(
+            check_schema(note["settings"], ClassifySettings, metadata_path(path), StorageError, _NEW)
+        )
+        text, pair, options = settings.columns
+        counted = settings.labels.startswith("count =")
+        names = tuple(settings.names)
+        return cls(text or cls.text, pair, options, note["id"], counted, settings.decision, names, exists=True)
 
 
 class OutputFile:
-    """A CSV or JSONL file that grows chunk by chunk; the incomplete chunk of a killed run is truncated.
+    """A file that grows chunk by chunk; the incomplete chunk of a killed run is truncated.
 
-    ``.NAME.zicl.json`` beside it holds the settings, and the size and hash of all complete chunks.
+    ``.NAME.zicl.json`` beside it holds the settings, and the size and hash of all complete chunks. ``finish`` makes a
+    workbook or a Parquet file of the rows; the hash of it is held, too.
     """
 
     def __init__(
@@ -103,7 +176,10 @@ class OutputFile:
         overwrite: bool = False,
     ) -> None:
         check_output_path(path)
+        if path.suffix == ".xlsx":
+            check_workbook_columns(columns, path)
         self.path, self._columns, self._settings = path, list(columns), settings
+        self.rows_path = rows_path(path)
         self._id_column, self._text_columns = id_column, text_columns
         self._digest = hashlib.sha256()
         # The hash of each written row's texts, by id.
@@ -111,23 +187,28 @@ class OutputFile:
         # The number of bytes that were truncated.
         self.truncated = 0
         # Whether the file is there, and this run's.
-        self._begun = path.exists() and not overwrite
+        self._begun = self.rows_path.exists() and not overwrite
+        # The hashes that the file made of the rows may have: that of the last, and of one being put there when a run
+        # was killed; and how many bytes of rows the last was made of.
+        self._made, self._made_of = list[str](), 0
         if self._begun:
             self._resume()
+        elif not overwrite:
+            check_resumable(path)
 
     def _start(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # The note comes first: if the run is killed in between, a size of 0 truncates whatever the file holds.
         self._write_note(0)
-        self.path.write_bytes(b"")
+        self.rows_path.write_bytes(b"")
+        if self.rows_path != self.path:
+            # Made of the rows of another run.
+            self.path.unlink(missing_ok=True)
         self._begun = True
 
     def _resume(self) -> None:
-        if not metadata_path(self.path).is_file():
-            raise StorageError(
-                f"{self.path} exists and was not written by zicl", hint="choose another -o, or pass --overwrite"
-            )
-        note = read_json(metadata_path(self.path))
+        check_resumable(self.path)
+        note = _read_note(self.path)
         before, now = note["settings"], self._settings
         if before != now:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
@@ -137,8 +218,11 @@ class OutputFile:
                 hint += "; to label new rows as the old ones, save the classifier (--save) and use it (--with)"
             raise UsageError(f"{self.path} was begun with other settings ({', '.join(changed)})", hint=hint)
         self._check_unchanged(note["bytes"], note["sha256"])
-        self.truncated = self.path.stat().st_size - note["bytes"]
-        with storage_errors(self.path), self.path.open("r+b") as stream:
+        self._made, self._made_of = note.get("made", []), note.get("made_of", 0)
+        if self.rows_path != self.path and self.path.exists() and file_hash(self.path) not in self._made:
+            raise self._changed()
+        self.truncated = self.rows_path.stat().st_size - note["bytes"]
+        with storage_errors(self.rows_path), self.rows_path.open("r+b") as stream:
             stream.truncate(note["bytes"])
         self._mark_done(self.records())
         if self.done and self.path.suffix == ".csv" and self._header() != self._columns:
@@ -146,9 +230,9 @@ class OutputFile:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the rows that are written; the values of a .csv file are strings."""
-        with self.path.open(encoding="utf-8", newline="") as stream:
+        with self.rows_path.open(encoding="utf-8", newline="") as stream:
             csv.field_size_limit(1 << 30)
-            yield from map(json.loads, stream) if self.path.suffix == ".jsonl" else csv.DictReader(stream)
+            yield from map(json.loads, stream) if self.rows_path.suffix == ".jsonl" else csv.DictReader(stream)
 
     def _header(self) -> list[str]:
         with self.path.open(encoding="utf-8", newline="") as stream:
@@ -156,19 +240,22 @@ class OutputFile:
 
     def _check_unchanged(self, size: int, sha256: str) -> None:
         """Check that the written chunks are as they were: a file saved by a spreadsheet is not appended to."""
-        if self.path.stat().st_size < size:
+        if self.rows_path.stat().st_size < size:
             raise StorageError(
-                f"{self.path} is shorter than when zicl last wrote to it", hint="restore it, or pass --overwrite"
+                f"{self.rows_path} is shorter than when zicl last wrote to it", hint="restore it, or pass --overwrite"
             )
-        with self.path.open("rb") as stream:
+        with self.rows_path.open("rb") as stream:
             while piece := stream.read(min(size, 1 << 20)):
                 self._digest.update(piece)
                 size -= len(piece)
         if self._digest.hexdigest() != sha256:
-            raise StorageError(
-                f"{self.path} was changed since zicl last wrote to it",
-                hint="write the new rows to another -o, restore the file, or pass --overwrite",
-            )
+            raise self._changed()
+
+    def _changed(self) -> StorageError:
+        return StorageError(
+            f"{self.path} was changed since zicl last wrote to it",
+            hint="write the new rows to another -o, restore the file, or pass --overwrite",
+        )
 
     def pending(self, rows: Sequence[InputRow]) -> list[InputRow]:
         """Return the rows that are not written yet; a written row whose text has changed is an error."""
@@ -182,21 +269,35 @@ class OutputFile:
 
     def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Append a chunk of records."""
-        if self.path.suffix == ".jsonl":
+        if self.rows_path.suffix == ".jsonl":
             encoded = "".join(to_json(record) + "\n" for record in records).encode("utf-8")
         else:
             encoded = to_csv(records, self._columns, header=not self.done).encode("utf-8")
-        with storage_errors(self.path):
+        with storage_errors(self.rows_path):
             if not self._begun:
                 self._start()
-            with self.path.open("ab") as stream:
+            with self.rows_path.open("ab") as stream:
                 stream.write(encoded)
                 # On disk before the note says so, even if the machine loses power.
                 stream.flush()
                 os.fsync(stream.fileno())
             self._digest.update(encoded)
-            self._write_note(self.path.stat().st_size)
+            self._write_note(self.rows_path.stat().st_size)
         self._mark_done(records)
+
+    def finish(self) -> None:
+        """Make the file of its rows, where these are beside it; one that has them all stays."""
+        if self.rows_path == self.path or not self._begun:
+            return
+        size = self.rows_path.stat().st_size
+        if self.path.exists() and self._made_of == size and file_hash(self.path) == self._made[-1]:
+            return
+        records = list(self.records())
+        columns = list(dict.fromkeys([*self._columns, *(name for record in records for name in record)]))
+        with atomic_write(self.path) as temporary:
+            (write_workbook if self.path.suffix == ".xlsx" else write_parquet)(temporary, columns, records)
+            self._made, self._made_of = [*self._made[-1:], file_hash(temporary)], size
+            self._write_note(size)
 
     def _mark_done(self, records: Iterable[Mapping[str, Any]]) -> None:
         self.done |= {str(record[self._id_column]): self._text_hash(record) for record in records}
@@ -206,7 +307,9 @@ class OutputFile:
         return text_hash("\0".join("" if (v := record[c]) is None else str(v) for c in self._text_columns))
 
     def _write_note(self, size: int) -> None:
-        chunks = {"bytes": size, "sha256": self._digest.hexdigest()}
+        chunks: dict[str, Any] = {"bytes": size, "sha256": self._digest.hexdigest()}
+        if self.rows_path != self.path:
+            chunks |= {"made": self._made, "made_of": self._made_of}
         write_json(metadata_path(self.path), {"settings": self._settings, "id": self._id_column, **chunks})
 
 
@@ -217,7 +320,7 @@ def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str], *, head
     # Not every version of Python quotes a lone carriage return, and all of them read it as the end of a line.
     quoted = csv.DictWriter(buffer, columns, lineterminator="\n", quoting=csv.QUOTE_ALL)
     if header:
-        minimal.writeheader()
+        (quoted if any("\r" in column for column in columns) else minimal).writeheader()
     for record in records:
         writer = quoted if any("\r" in str(value) for value in record.values()) else minimal
         writer.writerow(record)
@@ -225,5 +328,21 @@ def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str], *, head
 
 
 def to_json(record: dict[str, Any]) -> str:
-    """Return one line of JSON; values that JSON has no type for (dates of a Parquet file) become strings."""
-    return json.dumps(record, ensure_ascii=False, default=str)
+    """Return one line of JSON; values that JSON has no type for (dates of a Parquet file) become strings.
+
+    >>> to_json({"text": "A gem.", "price": float("nan")})
+    '{"text": "A gem.", "price": null}'
+    """
+    try:
+        return json.dumps(record, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(record), ensure_ascii=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value in which null stands for what is no number: JSON has none of these."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value

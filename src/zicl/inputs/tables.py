@@ -1,4 +1,4 @@
-"""Read the rows of a user's file: .csv, .tsv, .jsonl, .parquet or .txt, with errors that name the row.
+"""Read the rows of a user's file: .csv, .tsv, .jsonl, .parquet, .arrow, .xlsx or .txt, with errors that name the row.
 
 ``read_records`` returns what a file holds; ``read_rows`` checks it and returns texts to classify.
 """
@@ -6,31 +6,43 @@
 from __future__ import annotations
 
 import csv
-import os
+import math
+import re
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from zicl._util.files import text_hash
-from zicl._util.strict_json import parse_json
-from zicl.exceptions import TextError
+from zicl._util.strict_json import has_half_character, parse_json
+from zicl.exceptions import InputWarning, TextError
+from zicl.inputs.arrow import arrow_rows
+from zicl.inputs.excel import excel_rows
 from zicl.inputs.files import (
     TextFile,
     check_names,
+    check_readable,
     detect_format,
     display_name,
-    parquet_rows,
     record_limit,
     too_long,
 )
 from zicl.inputs.pair import Text, text_key
-from zicl.inputs.texts import check_columns, check_text, is_empty
+from zicl.inputs.texts import cell_text, check_columns, check_text, is_empty
 
 # An error about many rows names the first of them.
 _NAMED_ROWS = 5
-_DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas"}
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
+_QUOTED = {",": '"one, two"', ";": '"one; two"', "\t": '"one<tab>two"'}
+# How to say that a mark in the header is a part of a name.
+_NOT_OTHER = {",": "if commas separate its cells, say so in a line before the header: sep=,", "\t": "a .tsv has tabs"}
+# What Excel reads, and some programs write, before the header.
+_SEPARATOR_LINE = re.compile(r'"?sep=([,;\t])"?', re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][-+]?\d+)?")
+_IN_QUOTES = re.compile(r'"[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,12 @@ def read_rows(
     on a longer file recognises the rows that are done.
     """
     records = read_records(path)
+    if detect_format(path) == "xlsx":
+        # A text of digits is a number to a spreadsheet.
+        texts = [text_column, *filter(None, [pair_column, options_column])]
+        records = [
+            {name: cell_text(value) if name in texts else value for name, value in record.items()} for record in records
+        ]
     if id_column is None and any(isinstance(record, dict) and "id" in record for record in records):
         id_column = "id"
     columns = {
@@ -103,10 +121,10 @@ def _empty_error(empty: Mapping[int, str], path: str) -> TextError:
     first, column = next(iter(empty.items()))
     numbers = ", ".join(map(str, list(empty)[:_NAMED_ROWS])) + (", …" if len(empty) > _NAMED_ROWS else "")
     others = f", as in {len(empty):,} rows in total ({numbers})" if len(empty) > 1 else ""
-    return TextError(
-        f"{row_name(display_name(path), first)}, column {column!r}, is empty{others}",
-        hint="drop rows without text; zicl classify --skip-empty keeps them in the output, without a label",
-    )
+    hint = "drop rows without text; zicl classify --skip-empty keeps them in the output, without a label"
+    if detect_format(path) == "xlsx":
+        hint += "; if formulas are there, save the file in a spreadsheet program, which computes them"
+    return TextError(f"{row_name(display_name(path), first)}, column {column!r}, is empty{others}", hint=hint)
 
 
 def _row(record: Any, number: int, path: str, columns: Mapping[str, str | None], *, empty: bool) -> InputRow:
@@ -147,7 +165,21 @@ def row_name(name: str, number: int) -> str:
     >>> row_name("tickets.csv", 3)
     'tickets.csv, row 3 below the header'
     """
-    return f"{name}, row {number}" + (" below the header" if detect_format(name) == "csv" else "")
+    return f"{name}, row {number}" + (" below the header" if detect_format(name) in ("csv", "xlsx") else "")
+
+
+def read_number(value: Any) -> float | None:
+    """Return a cell as a finite number, with a decimal point or a comma; None if it is none.
+
+    >>> read_number("0.25"), read_number("0,25"), read_number("a lot")
+    (0.25, 0.25, None)
+    """
+    text = str(value).strip()
+    try:
+        number = float(text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def check_distinct(ids: Iterable[str], name: str) -> None:
@@ -182,20 +214,30 @@ def read_options(value: Any, where: str) -> tuple[str, ...]:
 
 
 def read_records(path: str) -> list[Any]:
-    """Return the unchecked records of a .csv, .tsv, .jsonl, .parquet or .txt file, or the lines of ``-``."""
-    kind = "txt" if path == "-" else detect_format(path)
-    if path != "-" and not os.path.isfile(path):
-        raise TextError(f"there is no file {path}", hint="check the path")
-    if kind is None:
-        raise TextError(f"{path}: a file of this kind cannot be read", hint="expected .csv, .jsonl, .parquet or .txt")
-    if kind == "parquet":
-        return [row for _, row in parquet_rows(path)]
+    """Return the unchecked records of a file of any format, or the lines of ``-``."""
+    kind = "txt" if path == "-" else check_readable(path)
+    if kind in ("parquet", "arrow"):
+        return [row for _, row in arrow_rows(path, kind)]
+    if kind == "xlsx":
+        return list(excel_rows(path))
     file = TextFile(path)
     if kind == "csv":
         return list(csv_rows(file.lines(), path))
     if kind == "txt":
-        return [{"text": line.rstrip("\r\n")} for line in file.lines() if line.strip()]
+        return [{"text": line.rstrip("\r\n")} for line in txt_lines(file)]
     return [{"text": value} if isinstance(value, str) else value for _, value in json_lines(file)]
+
+
+def txt_lines(file: TextFile) -> Iterator[str]:
+    """Yield the lines of a text file, a text each; blank lines are skipped."""
+    for number, line in enumerate(file.lines()):
+        if number == 0 and file.is_utf16 and "\t" in line:
+            raise TextError(
+                f"{file.name} is a table with tabs, as Excel saves it as Unicode text",
+                hint=f"rename it to {PurePath(file.name).with_suffix('.tsv')}",
+            )
+        if line.strip():
+            yield line
 
 
 def json_lines(file: TextFile) -> Iterator[tuple[int, Any]]:
@@ -209,68 +251,102 @@ def json_lines(file: TextFile) -> Iterator[tuple[int, Any]]:
                     f"{file.name}, line {number}: not JSON ({error})",
                     hint="expected one JSON object per line, with each key once",
                 ) from error
+            if has_half_character(line, value):
+                raise TextError(
+                    f"{file.name}, line {number}: a key or a value holds a broken character (a lone surrogate)",
+                    hint="the file was not written as UTF-8: write it again",
+                )
             yield number, value
 
 
 def csv_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
     r"""Yield the rows of a table by the names in its header; a row that does not match the header is an error.
 
+    A header that has no comma but semicolons or tabs is read with these, and a warning says so.
+
     >>> list(csv_rows(["id,text\n", '1,"A gem, truly."\n'], "films.csv"))
     [{'id': '1', 'text': 'A gem, truly.'}]
     """
     longest = record_limit()
     csv.field_size_limit(longest)
-    delimiter, file = _delimiter(name), PurePath(name).name
-    # Strict: an unclosed quote would otherwise swallow all rows up to the next quote.
-    length = 0
+    file, length = PurePath(name).name, 0
+    layout = _read_layout(iter(lines), name)
+    delimiter, is_other, mark = layout.delimiter, layout.is_other, _DELIMITERS[layout.delimiter]
 
     def counted() -> Iterator[str]:
         nonlocal length
-        for line in lines:
+        for line in layout.lines:
             length += len(line)
             if length > longest:
-                raise too_long(f"{file}, the row that begins in line {reader.line_num + 1}")
+                raise too_long(f"{file}, the row that begins in line {layout.before + reader.line_num + 1}")
             yield line
 
+    # Strict: an unclosed quote would otherwise swallow all rows up to the next quote.
     reader = csv.DictReader(counted(), delimiter=delimiter, strict=True)
     try:
-        _check_header(reader.fieldnames or (), delimiter, file)
+        check_names(reader.fieldnames or (), file)
         for number, row in enumerate(reader, start=1):
             # csv puts extra cells under the key None, and None into missing cells.
             more, fewer = None in row, None in row.values()
             if more or fewer:
                 raise TextError(
                     f"{file}, row {number} below the header: it has {'more' if more else 'fewer'} cells than the "
-                    "header has names",
-                    hint=f"put quotes around a text that holds {'a tab' if delimiter == chr(9) else 'a comma'} or a "
-                    'line break: "one, two"',
+                    f"header has names{f', separated by {mark}s' if is_other else ''}",
+                    hint=f"put quotes around a text that holds a {mark} or a line break: {_QUOTED[delimiter]}"
+                    + (f"; {_NOT_OTHER[_own_delimiter(name)]}" if is_other else ""),
                 )
+            if is_other and number == 1:
+                warnings.warn(f"{file}: cells are separated by {mark}s, as in its header", InputWarning, stacklevel=2)
             yield row
             length = 0
     except csv.Error as error:
         raise TextError(
-            f"{file}, the row that begins in line {reader.line_num + 1}: {error}",
+            f"{file}, the row that begins in line {layout.before + reader.line_num + 1}: {error}",
             hint='a cell that begins with a quote has to end with one, and quotes inside it are doubled: "a ""b"" c"; '
             "or write the rows as .jsonl",
         ) from error
 
 
-def _delimiter(name: str) -> str:
+class _Layout(NamedTuple):
+    """How the lines of a table are read: ``is_other`` if its name implies another delimiter.
+
+    ``before`` counts the lines before the header.
+    """
+
+    delimiter: str
+    is_other: bool
+    before: int
+    lines: Iterator[str]
+
+
+def _read_layout(lines: Iterator[str], name: str) -> _Layout:
+    r"""Return the delimiter of a table: that of its name, that of a line ``sep=;``, or the only one in its header.
+
+    Spreadsheets of countries with decimal commas write semicolons.
+
+    >>> _read_layout(iter(["id;text\n"]), "a.csv")[:3], _read_layout(iter(["sep=;\n", "text\n"]), "a.csv")[:3]
+    ((';', True, 0), (';', False, 1))
+    """
+    first, own = next(lines, ""), _own_delimiter(name)
+    if said := _SEPARATOR_LINE.fullmatch(first.strip("\r\n")):
+        return _Layout(said[1], False, 1, lines)
+    unquoted = _IN_QUOTES.sub("", first)
+    found = [mark for mark in _DELIMITERS if mark in unquoted]
+    if own not in found and len(found) > 1:
+        raise TextError(
+            f"{PurePath(name).name}: its header has {' and '.join(f'{_DELIMITERS[mark]}s' for mark in found)}, but no "
+            f"{_DELIMITERS[own]}",
+            hint="say what separates its cells in a line before the header: sep=;",
+        )
+    delimiter = own if own in found or not found else found[0]
+    return _Layout(delimiter, delimiter != own, 0, chain([first] if first else [], lines))
+
+
+def _own_delimiter(name: str) -> str:
     r"""Return the delimiter that a file name implies.
 
-    >>> _delimiter("a.TSV.gz"), _delimiter("dump.tsv/a.csv")
+    >>> _own_delimiter("a.TSV.gz"), _own_delimiter("dump.tsv/a.csv")
     ('\t', ',')
     """
     file = PurePath(name).name.lower().removesuffix(".gz").removesuffix(".zst")
     return "\t" if file.endswith(".tsv") else ","
-
-
-def _check_header(names: Sequence[str], delimiter: str, file: str) -> None:
-    """Detect a header written with the wrong delimiter, and columns that could not be told apart."""
-    check_names(names, file)
-    others = [word for mark, word in _DELIMITERS.items() if len(names) == 1 and mark != delimiter and mark in names[0]]
-    if others:
-        raise TextError(
-            f"{file}: its header is separated by {others[0]}, but {_DELIMITERS[delimiter]} were expected",
-            hint="write a .csv with commas or a .tsv with tabs; most spreadsheets ask for the delimiter on export",
-        )

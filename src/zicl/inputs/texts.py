@@ -18,9 +18,25 @@ def check_texts(values: Iterable[object]) -> list[Text]:
         raise TextError(
             f"one text was given where a list was expected: {values[:60]!r}", hint="put it in a list: [text]"
         )
-    if hasattr(values, "columns"):
+    if is_table(values):
         raise TextError("a table was given where a column of texts was expected", hint='name the column: df["text"]')
-    return [_text_or_pair(value, f"row {number}") for number, value in enumerate(values)]
+    return [_text_or_pair(value, f"row {number}") for number, value in enumerate(column_values(values))]
+
+
+def is_table(values: object) -> bool:
+    """Return whether these are several named columns: a frame, an Arrow table, a data set or a dictionary.
+
+    >>> is_table({"text": ["fine"]}), is_table(["fine"])
+    (True, False)
+    """
+    # Of the class: a lazy frame would be computed for its names.
+    kind = type(values)
+    return isinstance(values, Mapping) or hasattr(kind, "columns") or hasattr(kind, "column_names")
+
+
+def column_values(values: Iterable[object]) -> Iterable[object]:
+    """Return the values of a column; those of an Arrow array as Python's, where it would yield scalars of its own."""
+    return values.to_pylist() if hasattr(values, "to_pylist") else values
 
 
 def _text_or_pair(value: object, where: str) -> Text:
@@ -56,6 +72,15 @@ def is_empty(value: object) -> bool:
     (True, True, False)
     """
     return value is None or (isinstance(value, str) and not value.strip())
+
+
+def cell_text(value: object) -> str:
+    """Return a cell as text: a label may be a number or a boolean in a workbook or a .parquet file.
+
+    >>> cell_text(None), cell_text(0), cell_text("yes")
+    ('', '0', 'yes')
+    """
+    return "" if value is None else str(value)
 
 
 def check_text(value: object, where: str) -> str:

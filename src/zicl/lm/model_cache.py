@@ -41,7 +41,7 @@ def _load_encoder(name: str, stamp: tuple[Any, ...], offline: bool) -> Encoder:
 
 @lru_cache(maxsize=2)
 def cached_embedder(encoder: Encoder) -> BatchEmbedder:
-    """Return the embedder of an encoder, with the vectors of recent texts: a second fit encodes nothing again."""
+    """Return the embedder of an encoder, with the vectors of recent calls: the same texts are not encoded again."""
     return BatchEmbedder(encoder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,6 +53,11 @@ class Label:
             )
         if "\0" in "".join((self.name, self.words, self.description, *self.synonyms)):
             raise LabelError(f"the label {self.name!r} holds a NUL byte", hint="remove it")
+        if self.name != self.name.strip() or len(self.name.splitlines()) > 1:
+            raise LabelError(
+                f"the label {self.name!r} has a line break in it, or white space around it",
+                hint="leave that out: names are columns of files, and compared with gold labels",
+            )
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class Labels:
             )
         for kind, values in (
             ("name", self.names),
-            ("words", [label.words.casefold() for label in self.items]),
+            ("words", [_plain(label.words) for label in self.items]),
         ):
             twice = sorted(value for value, count in Counter(values).items() if count > 1)
             if twice:
@@ -166,7 +172,7 @@ class Labels:
             )
         if len(options) < 2:
             raise LabelError(f"{where} has {len(options)} options", hint="give it at least two")
-        words = [" ".join(each.split()).casefold() if self.counted else each for each in options]
+        words = [_plain(each) if self.counted else each for each in options]
         if twice := [option for option, word in zip(options, words, strict=True) if words.count(word) > 1]:
             raise LabelError(f"{where} has the option {twice[0]!r} twice", hint="give each option once")
         if not self.counted:
@@ -221,6 +227,15 @@ def make_label(entry: Mapping[str, Any], where: str) -> Label:
         what = f"unknown keys {', '.join(sorted(unknown))}" if unknown else "no name"
         raise LabelError(f"{where}: {what}", hint="keys are name, words, synonyms, description")
     return Label(**entry)
+
+
+def _plain(words: str) -> str:
+    r"""Return words without what a reader does not see: case, white space, and how accents are encoded.
+
+    >>> _plain("Caf\u00e9  noir") == _plain("cafe\u0301 Noir")
+    True
+    """
+    return unicodedata.normalize("NFC", " ".join(words.split()).casefold())
 
 
 def _to_tuple(value: str | Iterable[str]) -> tuple[str, ...]:

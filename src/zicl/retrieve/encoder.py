@@ -79,7 +79,7 @@ class SentenceEncoder:
     def cuts(self, text: str) -> bool:
         """Return whether a text is longer than what its vector is made of."""
         most = getattr(self.model, "max_seq_length", None)
-        if most is None or len(text) <= most - 2 or not self._is_plain():
+        if most is None or len(text.encode("utf-8", "replace")) <= most - 2 or not self._is_plain():
             return False
         return len(self.model.tokenizer(self._beginning(text), verbose=False)["input_ids"]) > int(most)
 

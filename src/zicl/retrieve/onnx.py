@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl._util.failures import memory_error
 from zicl._util.files import file_hash, read_json, write_json
 from zicl._util.process import thread_count
 from zicl.exceptions import ModelError, first_line
@@ -63,6 +64,8 @@ class OnnxEncoder:
             try:
                 result[chosen] = self._forward([tokens[i] for i in chosen])
             except Exception as error:
+                if (found := memory_error(error)) is not None:
+                    raise found from error
                 # A graph that ran on one token may fail on others; onnxruntime's errors have no class of their own.
                 raise ModelError(
                     f"the encoder {self.name!r} failed on a text: {first_line(error)}",
@@ -73,8 +76,10 @@ class OnnxEncoder:
 
     def cuts(self, text: str) -> bool:
         """Return whether a text is longer than what its vector is made of."""
-        # A token has at least one character, and two tokens are put around the text.
-        return len(text) > self.max_tokens - 2 and bool(self._tokenizer.encode(self._beginning(text)).overflowing)
+        # A token has at least one byte, and two tokens are put around the text.
+        if len(text.encode("utf-8", "replace")) <= self.max_tokens - 2:
+            return False
+        return bool(self._tokenizer.encode(self._beginning(text)).overflowing)
 
     def _beginning(self, text: str) -> str:
         return beginning(text, self.max_tokens, self._count)

@@ -1,4 +1,7 @@
-"""Check settings against each other, the labels and the texts, before anything is loaded."""
+"""Check settings against each other, the labels and the texts, before anything is loaded.
+
+What is slow to import is imported by the one function that needs it: a command checks its options with the others.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from zicl.config import Settings, parse_group
 from zicl.exceptions import ConfigError
 from zicl.inputs.pair import Text
 from zicl.prompt.labels import NO_LABEL, SEPARATOR, Labels
-from zicl.retrieve.strategies.base import RETRIEVERS
-from zicl.score.factory import pick_template
-from zicl.score.pipeline import check_fields
 
 
 def check_settings(labels: Labels, settings: Settings, texts: Sequence[Text] | None, budget: float | None) -> None:
     """Check all that ``fit`` is given."""
+    from zicl.retrieve.strategies.base import RETRIEVERS
+    from zicl.score.factory import pick_template
+    from zicl.score.pipeline import check_fields
+
     retrieval, pile = settings.retrieval, settings.pile
     if retrieval.share > 1 and (retrieval.k == 0 or RETRIEVERS.get(retrieval.method).shared):
         raise ConfigError(

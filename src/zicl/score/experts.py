@@ -101,6 +101,14 @@ class EncoderExpert:
             self._centred[labels] = center, _directions(targets - center)
         return self._centred[labels]
 
+    def nearest_words(self, vector: Vectors, labels: Labels) -> dict[str, list[tuple[str, float]]]:
+        """Return the cosine of a text to each description, word and synonym of each label, the nearest first."""
+        found = dict[str, list[tuple[str, float]]]()
+        for label, parts in zip(labels, self._part_vectors(labels), strict=True):
+            cosines = ((words, float(part @ vector / np.linalg.norm(part))) for words, part in parts)
+            found[label.name] = sorted(cosines, key=lambda each: -each[1])
+        return found
+
     def label_vectors(self, labels: Labels) -> tuple[Vectors, Scores]:
         """Return a unit vector per label, and what to subtract from its cosines."""
         if labels.counted:
@@ -113,27 +121,29 @@ class EncoderExpert:
     def _embed_labels(self, labels: Labels) -> tuple[Vectors, Scores]:
         if self.plain or labels.counted:
             return self.embed([label.description or label.words for label in labels]), np.zeros(len(labels))
-        groups = [_phrases(label) for label in labels]
-        # Together: many labels make many short phrases.
-        every = [phrase for group in groups for phrases in group for phrase in phrases]
-        vectors = dict(zip(every, self.embed(every), strict=True))
         # A label is the mean over its description and each of its words; the phrases of a word count as one.
-        means = np.stack(
-            [
-                np.mean([np.mean([vectors[phrase] for phrase in phrases], axis=0) for phrases in group], axis=0)
-                for group in groups
-            ]
-        )
+        means = np.stack([np.mean([part for _, part in parts], axis=0) for parts in self._part_vectors(labels)])
         targets: Vectors = means / np.linalg.norm(means, axis=1, keepdims=True)
         bias = (self.embed(neutral_sentences()) @ targets.T).astype(np.float64).mean(axis=0)
         return targets, BIAS_SHARE * bias
 
+    def _part_vectors(self, labels: Labels) -> list[list[tuple[str, Vectors]]]:
+        """Return, for each label, its description and each of its words and synonyms with the mean of their phrases."""
+        groups = [_phrases(label) for label in labels]
+        # Together: many labels make many short phrases.
+        every = [phrase for group in groups for _, phrases in group for phrase in phrases]
+        vectors = dict(zip(every, self.embed(every), strict=True))
+        return [
+            [(words, np.mean([vectors[phrase] for phrase in phrases], axis=0)) for words, phrases in group]
+            for group in groups
+        ]
 
-def _phrases(label: Label) -> list[list[str]]:
-    """Return the phrases of each word and synonym of a label, and its description."""
+
+def _phrases(label: Label) -> list[tuple[str, list[str]]]:
+    """Return the description of a label and each of its words and synonyms, with the phrases that stand for it."""
+    described = [(label.description, [label.description])] if label.description else []
     words = dict.fromkeys((label.words, *label.synonyms))
-    described = [[label.description]] if label.description else []
-    return described + [[phrase.format(word) for phrase in PHRASES] for word in words]
+    return described + [(word, [phrase.format(word) for phrase in PHRASES]) for word in words]
 
 
 def _directions(vectors: Vectors) -> Vectors:

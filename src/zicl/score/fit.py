@@ -32,8 +32,9 @@ from zicl.score.experts import Vectors
 from zicl.score.pile import MIN_TEXTS, Ints, PileModel, fit_pile
 from zicl.score.results import Prediction
 
-# Texts are encoded, and the language model is asked, in groups of these sizes: progress is shown after each.
-_ENCODED, _ASKED = 256, 16
+# Texts are encoded, and the language model is asked, in groups of these sizes: progress is shown after each. (In
+# smaller groups of texts there is more padding, see zicl.retrieve.embedding.)
+_ENCODED, _ASKED = 1024, 16
 # From this share of a pile on, one label attracts everything.
 _ALL = 0.98
 # Letters of other alphabets among all letters, from which on an English encoder is likely to know nothing.

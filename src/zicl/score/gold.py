@@ -11,6 +11,7 @@ from typing import Any
 from zicl.config import Decision
 from zicl.exceptions import LabelError, PileWarning, UsageError
 from zicl.inputs.pair import Text
+from zicl.inputs.texts import column_values, is_table
 from zicl.prompt.labels import Labels, split_labels
 
 
@@ -24,7 +25,9 @@ def read_labels_of_texts(
     that the text has no label.
     """
     names = [*labels.names, *filter(None, [decision.none])]
-    rows = _rows(y) if decision.multi else y
+    if is_table(y) and not (decision.multi and hasattr(y, "to_numpy")):
+        raise LabelError("y is a table where a column of labels was expected", hint='name the column: df["label"]')
+    rows = _rows(y) if decision.multi else column_values(y)
     values = [(_several if decision.multi else _one)(value, names) for value in rows]
     if unknown := sorted({repr(name) for value in values for name in value or () if name not in names}):
         raise LabelError(
@@ -61,6 +64,7 @@ def _one(value: Any, names: Sequence[str]) -> tuple[Any, ...] | None:
 
 def _rows(y: Any) -> Iterable[Any]:
     """Return the rows of a sparse matrix, a data frame or an array; anything else as it is."""
+    y = column_values(y)
     for convert in ("toarray", "to_numpy", "tolist"):
         if hasattr(y, convert):
             y = getattr(y, convert)()
@@ -101,7 +105,11 @@ def _is_gap(value: Any, names: Sequence[str]) -> bool:
         # An array that holds text beside -1 holds it as text.
         return value not in names and value in ("", "-1", "nan", "None")
     # pandas' missing value is neither equal nor unequal to anything.
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, Real) and _is_no_label(value))
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, Real) and _is_no_label(value))
+    )
 
 
 def _is_no_label(value: Real) -> bool:

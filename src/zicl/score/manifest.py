@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
+from zicl._util.printable import UNPRINTABLE
 from zicl._util.schema import Count, Entries, Sha256, Strict
 from zicl.config import Calibration, Decision, Labelling, Pile, PromptSettings, Retrieval, Scoring
 from zicl.retrieve.manifest import EncoderEntry
@@ -18,7 +19,7 @@ _ADDRESS = re.compile(r"https?://")
 
 def _plain_name(name: str) -> str:
     """Check a name or a path that a stranger wrote: it is printed, and looked up."""
-    if not name.strip() or not name.isprintable():
+    if not name.strip() or UNPRINTABLE.search(name):
         raise ValueError("expected a name without control characters")
     if any(len(part.encode()) > 255 for part in name.split("/")):
         raise ValueError("expected parts of at most 255 bytes")

@@ -76,9 +76,9 @@ def test_counted_labels_have_the_words_of_the_row(tmp_path):
     assert found.choices == {"1": "rain", "2": "a stone"}
     # Options that are numbers themselves: their position counts.
     numbers = {"choices": ["2", "1"], "p:1": 0.45, "p:2": 0.55, "p:3": None}
-    (tmp_path / ".out.jsonl.zicl.json").write_text(
-        json.dumps({"settings": {"columns": ["text", None, "choices"], "labels": "count = 3\n"}, "id": "id"})
-    )
+    settings = {"columns": ["text", None, "choices"], "labels": "count = 3\n"}
+    note = {"settings": settings, "id": "id", "bytes": 0, "sha256": "0" * 64}
+    (tmp_path / ".out.jsonl.zicl.json").write_text(json.dumps(note))
     path.write_text(json.dumps(row | numbers))
     (found,), _ = read_predictions(path)
     assert found.choices == {"1": "2", "2": "1"}

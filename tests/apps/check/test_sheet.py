@@ -1,6 +1,9 @@
 """The sheet: its columns, the hidden predictions, and labels read back from it."""
 
 import csv
+import errno
+import json
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +41,7 @@ def test_the_sheet_is_written_read_and_kept(tmp_path):
     path.write_text("id,text\n1,Something else.\n")
     with pytest.raises(StorageError, match="no sheet to label"):
         write_sheet(path, sheet)
-    with pytest.raises(UsageError, match=r"is a \.csv file"):
+    with pytest.raises(UsageError, match=r"is a \.csv or \.xlsx file"):
         write_sheet(tmp_path / "x.jsonl", sheet)
 
 
@@ -54,6 +57,45 @@ def test_the_sheet_shows_nothing_of_the_predictions(tmp_path):
     key_path(path).write_text("{}")
     with pytest.raises(StorageError, match="is damaged"):
         read_sheet(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("margin", None),
+        ("weight", "1"),
+        ("weight", -1.0),
+        ("choices", ["a"]),
+        ("text", 5),
+        ("predicted", [1]),
+        ("id", {}),
+    ],
+)
+def test_a_value_of_the_key_that_is_not_what_it_should_be_is_named(tmp_path, name, value):
+    path = tmp_path / "to_label.csv"
+    write_sheet(path, stratified_sample(predictions(20), LABELS, 9))
+    content = json.loads(key_path(path).read_text())
+    content["rows"][1][name] = value
+    key_path(path).write_text(json.dumps(content))
+    with pytest.raises(StorageError, match=rf"is damaged: rows\.1\.{name}") as error:
+        read_sheet(path)
+    assert "draw the sheet again" in error.value.hint
+
+
+def test_a_full_disk_leaves_the_old_sheet_and_what_belongs_to_it(tmp_path, monkeypatch):
+    path, real = tmp_path / "to_label.csv", Path.write_text
+    write_sheet(path, stratified_sample(predictions(20), LABELS, 9))
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+
+    def full(self, text, **given):
+        if self.name.startswith(".to_label.csv."):
+            raise OSError(errno.ENOSPC, "full", str(self))
+        return real(self, text, **given)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(StorageError, match="the disk is full"):
+        write_sheet(path, stratified_sample(predictions(20), LABELS, 12), overwrite=True)
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
 def test_rows_are_matched_by_id_or_text_and_may_be_removed(tmp_path):

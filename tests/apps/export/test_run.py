@@ -51,6 +51,10 @@ def test_the_folder_runs_alone(tmp_path, run):
     script = [sys.executable, tmp_path / "three-onnx/predict.py", tmp_path / "texts.csv"]
     done = subprocess.run(script, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}, check=False)
     assert done.returncode == 0, done.stderr
+    (tmp_path / "other.csv").write_text("body\nThe soup was cold.\n")
+    other = subprocess.run([*script[:2], tmp_path / "other.csv"], capture_output=True, text=True, check=False)
+    assert (other.returncode, other.stdout) == (1, "")
+    assert "there is no column text" in other.stderr
     rows = list(csv.DictReader(done.stdout.splitlines()))
     assert [row["label"] for row in rows] == [prediction.label for prediction in classifier.classify(SENTENCES)]
     assert "film, food, train" in (tmp_path / "three-onnx/README.md").read_text()
@@ -75,7 +79,7 @@ def test_an_encoder_without_onnx_is_refused(tmp_path):
 
 def test_another_folder_is_not_replaced(tmp_path):
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes/mine.txt").write_text("kept")
+    (tmp_path / "notes/labels.json").write_text("{}")
     classifier = ZICLClassifier(None, LABELS, encoder=BagEncoder(), method="encoder").fit()
     with pytest.raises(StorageError, match="exists and is not"):
         export(classifier, tmp_path / "notes", overwrite=True)

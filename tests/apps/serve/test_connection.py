@@ -92,6 +92,16 @@ def test_what_is_no_http_gets_a_problem_document(port, sent, status, kind):
     assert problem["hint"]
 
 
+def test_a_head_request_with_a_broken_body_is_answered_without_one(port, caplog):
+    with connect(port) as client:
+        client.sendall(b"HEAD / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n")
+        answer = b"".join(iter(lambda: client.recv(4000), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b" 400 " in head.splitlines()[0]
+    assert body == b""
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 def test_letters_one_by_one_do_not_prolong_the_time(port, monkeypatch):
     monkeypatch.setattr(Connection, "seconds", 0.3)
     with connect(port) as client:

@@ -64,7 +64,7 @@ def client(address):
 
 
 @settings(QUICK, max_examples=150)
-@given(body=BYTES, path=st.sampled_from(["classify", "retrieve", "synonyms"]))
+@given(body=BYTES, path=st.sampled_from(["classify", "fit", "map", "retrieve", "synonyms"]))
 def test_bytes_of_any_kind_are_answered(client, body, path):
     answer = client.post(f"/v1/{path}", content=body)
     assert 400 <= answer.status_code < 500

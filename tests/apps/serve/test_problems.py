@@ -33,7 +33,7 @@ def problem(body, model=ClassifyRequest):
     return invalid_request(errors, model).problem
 
 
-KEYS = "only the keys labels, template, method, inference, k, seed, text, texts, top, explain, stream"
+KEYS = "only the keys labels, template, method, inference, k, seed, text, texts, fit, top, explain, stream"
 
 
 @pytest.mark.parametrize(

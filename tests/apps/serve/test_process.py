@@ -111,6 +111,26 @@ def test_a_signal_under_load_leaves_no_request_without_an_answer(server):
     assert refused
 
 
+def test_it_starts_with_nothing_and_labels_what_it_is_given(encoder_folder, tmp_path):
+    command = [sys.executable, "-m", "zicl", "serve", "--port", "0", "--offline", "--encoder", encoder_folder]
+    with (tmp_path / "said").open("w") as said:
+        process = subprocess.Popen(command, stdout=said, stderr=said)
+    try:
+        address = wait_until(lambda: re.search(r"http://[\d.:]+", (tmp_path / "said").read_text()))[0]
+        wait_until(lambda: "ready" in (tmp_path / "said").read_text(), pause=0.2)
+        texts = [f"{text} Part {part}." for part in range(3) for text in DOCUMENTS]
+        with httpx.Client(base_url=address, timeout=WAIT_SECONDS) as client:
+            fit = client.post("/v1/fit", json={"texts": texts, "labels": ["food", "travel"]}).json()
+            assert fit["settings"]["pile"] == len(texts)
+            answer = client.post("/v1/classify", json={"text": DOCUMENTS[0], "fit": fit["fit"]}).json()
+        assert answer["results"][0]["label"] in ("food", "travel")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_SECONDS) == 0
+    finally:
+        process.kill()
+        process.wait(WAIT_SECONDS)
+
+
 LOADS_FOR_EVER = """
 import sys, time
 from zicl.cli import main, serve

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.waiting import WAIT_SECONDS
 from zicl._util.cache import BoundedCache
-from zicl.apps.serve.queue import Queue, QueueFullError, ServerMetrics, StoppingError
+from zicl.apps.serve.queue import Queue, QueueFullError, ServerMetrics, StoppingError, Unfinished
 
 
 @dataclass(frozen=True)
@@ -198,6 +198,24 @@ def test_a_small_request_does_not_wait_for_a_text_that_it_shares_with_a_large_on
     assert found == ["same", *many("large", 20)]
 
 
+def test_what_a_small_request_shared_with_others_is_the_next_smallest_ones_when_it_leaves():
+    async def run():
+        async with busy("first", places=1000, group=1) as (queue, worker, first):
+            tickets = [queue.admit(works(*keys)) for keys in ([*many("large", 20), "same"], ["small", "same"])]
+            queue.admit(works("same")).close()
+            worker.gate.set()
+            for ticket in (first, *tickets):
+                await results(ticket)
+            return [key for group in worker.groups for key in group][1:]
+
+    assert asyncio.run(run()) == ["same", "small", *many("large", 20)]
+
+
+def test_a_text_that_is_given_twice_is_one():
+    found = asyncio.run(order(["a", "b", "c", "d"], ["same"] * 8, group=1))
+    assert found[0] == "same"
+
+
 def test_equal_large_requests_are_computed_once_and_in_order():
     found = asyncio.run(order(many("large", 20), many("large", 20), group=1))
     assert found == many("large", 20)
@@ -306,3 +324,61 @@ def test_a_client_may_leave_after_the_end():
             runs.close()
 
     asyncio.run(run())
+
+
+@dataclass(frozen=True)
+class Long:
+    key: str
+    size: int = 50
+
+
+class Turns(Worker):
+    """A worker whose long jobs need three turns."""
+
+    def __call__(self, works):
+        outcomes = super().__call__(works)
+        turns = [key for group in self.groups for key in group]
+        return [
+            Unfinished("reading", turns.count(work.key), 3)
+            if isinstance(work, Long) and turns.count(work.key) < 3
+            else outcome
+            for work, outcome in zip(works, outcomes, strict=True)
+        ]
+
+
+def test_a_long_job_waits_again_after_each_turn():
+    async def run():
+        worker = Turns(opened=False)
+        async with running(worker, group=1) as queue:
+            long = queue.admit([Long("long")])
+            await begun(worker)
+            short = queue.admit(works("short"))
+            worker.gate.set()
+            told = [(await long.next(WAIT_SECONDS))[1] for _ in range(3)]
+            assert await results(short) == [Done("short")]
+            return told, [key for group in worker.groups for key in group], queue.waiting
+
+    told, order, waiting = asyncio.run(run())
+    assert told == [Unfinished("reading", 1, 3), Unfinished("reading", 2, 3), Done("long")]
+    assert order == ["long", "short", "long", "long"]
+    assert waiting == 0
+
+
+@pytest.mark.parametrize("ends", ["leaving", "stopping"])
+def test_a_long_job_that_nobody_waits_for_has_no_other_turn(ends):
+    async def run():
+        worker = Turns(opened=False)
+        async with running(worker, group=1) as queue:
+            long = queue.admit([Long("long")])
+            await begun(worker)
+            long.close() if ends == "leaving" else queue.stop()
+            worker.gate.set()
+            if ends == "leaving":
+                assert await results(queue.admit(works("next"))) == [Done("next")]
+            else:
+                assert isinstance((await long.next(WAIT_SECONDS))[1], StoppingError)
+            assert queue.waiting == 0
+            assert not queue._entries
+            return [key for group in worker.groups for key in group].count("long")
+
+    assert asyncio.run(run()) == 1

@@ -3,6 +3,7 @@
 import json
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from zicl.corpus.manifest import FORMAT, SENTENCES, TEXTS
 from zicl.exceptions import ServerError, SynonymError
 from zicl.persistence import FORMAT as CLASSIFIER_FORMAT
 from zicl.retrieve.builder import FOLDER, MANIFEST
+
+PILE = Path(__file__).parents[3] / "docs" / "page_corpus" / "road.txt"
 
 
 @pytest.fixture
@@ -47,7 +50,8 @@ def saved(tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ([], "no labels were given"),
+        (["--method", "z-icl"], "no labels were given, and --method z-icl needs them"),
+        (["--fit", PILE], "no labels were given, and --fit needs them"),
         (["--labels", "a,b", "--host", "0.0.0.0"], "no token was given"),
         (["--labels", "a,b", "--max-texts", "0"], "the limit texts is 0"),
         (["--labels", "a,b", "--queue", "10"], "only 10 may wait"),

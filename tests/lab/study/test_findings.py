@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from zicl.lab.report.cells import CellKey, MethodTraits, ReportCell, ReportTask, ResultSet, SeedRun
 from zicl.lab.report.statistics import Bootstrap
@@ -62,6 +63,25 @@ def test_copying_by_closeness(tmp_path):
     gold, random = figures["labels-by-closeness"].panels[0].series
     assert [round(point.value.estimate, 1) for point in gold.points] == [100, 69.7]
     assert [round(point.value.estimate, 1) for point in random.points] == [100, 0]
+
+
+def test_what_is_near_may_differ_from_seed_to_seed(tmp_path):
+    """With other training examples for every seed, the texts that are far with one are near with the other."""
+    outcome = make_outcome({"nearest-icl-gold": 90, "nearest-icl-random": 55}, tmp_path)
+    rising = np.arange(EXAMPLES) / 100
+    for key, cell in outcome.results.cells.items():
+        first, second = cell.runs
+        runs = replace(first, similarity=rising), replace(second, similarity=rising[::-1])
+        outcome.results.cells[key] = replace(cell, runs=runs)
+    far, near = outcome.sections[0].thirds("nearest-icl-gold")
+    for third in (far, near):
+        # The 33 first texts with one seed, of which all are right, and the 33 last with the other: 23 and none.
+        values = {name: third.compare({name: 1}).estimate for name in ("nearest-icl-gold", "nearest-icl-random")}
+        assert {name: round(value, 1) for name, value in values.items()} == {
+            "nearest-icl-gold": 84.8,
+            "nearest-icl-random": 50,
+        }
+    assert far.median_similarity("nearest-icl-gold") == "median similarity 0.16"
 
 
 GRID = {
@@ -133,6 +153,16 @@ def test_heads(tmp_path):
     result = numbers("heads", {**GRID, **silent, **random}, tmp_path, {"controls": ["naive"]})
     # Nearest (12 and 4) minus physical (6 and -2); original (12, 9, 6) minus synonyms (4, 3, -2); 12 minus 3.
     assert result == [[12, 4, 9, 3, 6, -2], [6, 7.3, 9]]
+    # Of some methods, what compares all six is left out.
+    some = {"methods": ["naive", "z-icl"], "controls": ["naive"]}
+    assert numbers("heads", {**GRID, **silent, **random}, tmp_path, some) == [[12, -2, 9]]
+
+
+def test_heads_of_some_methods_are_swept_and_compared_with_random_ones_alike():
+    options = STUDIES.get("heads").options(methods=["naive", "z-icl"])
+    assert options.swept == options.controls == ("naive", "z-icl")
+    with pytest.raises(ValidationError, match="diverse-original"):
+        STUDIES.get("heads").options(methods=["naive"], swept=["diverse-original"])
 
 
 def test_coverage(tmp_path):

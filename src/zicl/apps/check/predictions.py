@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,8 @@ from zicl.config import Decision, parse_group
 from zicl.exceptions import TextError
 from zicl.inputs.output import OutputMetadata, metadata_path
 from zicl.inputs.pair import Text
-from zicl.inputs.tables import InputRow, read_rows, row_name
+from zicl.inputs.tables import InputRow, read_number, read_rows, row_name
+from zicl.inputs.texts import cell_text
 from zicl.prompt.labels import SEPARATOR, split_labels
 
 _PROBABILITY = "p:"
@@ -108,7 +108,7 @@ def _prediction(
         )
     if decision.multi or ("labels" in row.columns and "predicted" not in row.columns):
         return _multi_prediction(row, labels, where, decision)
-    predicted = str(cell_value(row.columns, "predicted", where) or "")
+    predicted = cell_text(cell_value(row.columns, "predicted", where))
     if not predicted:
         # Left for review (--review-below): the label is needed to find a better margin.
         [predicted] = decision.choose(_probabilities(row, allowed, where))
@@ -120,7 +120,7 @@ def _prediction(
 
 
 def _multi_prediction(row: InputRow, labels: Sequence[str], where: str, decision: Decision) -> OutputPrediction:
-    predicted = split_labels(str(cell_value(row.columns, "labels", where) or ""), multi=True)
+    predicted = split_labels(cell_text(cell_value(row.columns, "labels", where)), multi=True)
     if str(row.columns.get("review")) == "True":
         # Left for review: which labels it would have had is not written, but for their probabilities.
         predicted = decision.model_copy(update={"multi": True}).choose(_probabilities(row, labels, where))
@@ -138,10 +138,7 @@ def _probabilities(row: InputRow, labels: Sequence[str], where: str) -> dict[str
 
 def _number(columns: Mapping[str, Any], name: str, where: str) -> float:
     value = cell_value(columns, name, where)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
+    number = read_number(value)
+    if number is None:
         raise TextError(f"{where}: {value!r} in column {name!r} is not a number", hint="leave it as zicl wrote it")
     return number

@@ -1,29 +1,39 @@
-"""The sheet that is labelled by hand: a CSV file with an empty ``gold`` column, written and read back.
+"""The sheet that is labelled by hand: a table with an empty ``gold`` column, or tasks for Label Studio.
 
 Predictions would bias the person who labels: they are in ``.NAME.key.json`` beside the sheet.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from zicl._util.files import read_json, write_json, write_text
+from pydantic import Field, FiniteFloat
+
+from zicl._util.files import atomic_write, read_json, write_text
+from zicl._util.process import require_extra
+from zicl._util.schema import Entries, Strict, check_schema
+from zicl.apps.check import label_studio
+from zicl.apps.check.label_studio import format_choice
 from zicl.apps.check.predictions import OutputPrediction, cell_value
 from zicl.exceptions import StorageError, TextError, UsageError
+from zicl.inputs.excel import check_workbook_fits, write_workbook
+from zicl.inputs.files import split_sheet
 from zicl.inputs.output import to_csv
 from zicl.inputs.pair import Pair, Text, text_parts
 from zicl.inputs.tables import InputRow, read_rows, row_name
+from zicl.inputs.texts import cell_text
 from zicl.prompt.labels import NO_LABEL, SEPARATOR, split_labels
 
+SheetFormat = Literal["table", "label-studio"]
 # Columns that a sheet has only if rows are pairs, or if labels differ from row to row.
 _SECOND, _CHOICES = "second text", "choices"
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
-_KEY_HINT = (
-    "it belongs beside the sheet, under the sheet's name: move or rename it with the sheet, or draw the sheet again"
-)
+_KEY_HINT = "it belongs beside the sheet: move or rename it with that, draw the sheet again, or name it with --sheet"
 
 
 @dataclass(frozen=True)
@@ -49,39 +59,99 @@ class Sheet:
     rows: tuple[SheetRow, ...]
 
 
+class PairEntry(Strict):
+    """Two texts, as they are stored."""
+
+    first: str
+    second: str
+
+
+class KeyRow(Strict):
+    """A row that was drawn, with what was predicted."""
+
+    id: str
+    text: str | PairEntry
+    predicted: str
+    margin: FiniteFloat
+    choices: dict[str, str]
+    multi: bool = False
+    stratum: str
+    weight: Annotated[FiniteFloat, Field(gt=0)]
+
+
+class KeyContent(Strict):
+    """What the file beside a sheet holds."""
+
+    labels: Entries[str]
+    rows: Annotated[Entries[KeyRow], Field(min_length=1)]
+
+
 def key_path(path: Path) -> Path:
     """Return the path of the file beside a sheet that holds the predictions, strata and weights."""
-    return path.with_name(f".{path.name}.key.json")
+    return path.with_name(f".{split_sheet(path.name)[0]}.key.json")
 
 
-def write_sheet(path: Path, sheet: Sheet, *, overwrite: bool = False) -> None:
-    """Write the CSV file; one with labels filled in is replaced only with ``overwrite``."""
-    if path.suffix != ".csv":
-        raise UsageError(f"{path}: the sheet is a .csv file", hint="end its name in .csv")
+def config_path(path: Path) -> Path:
+    """Return the path of the labeling interface beside tasks for Label Studio."""
+    return path.with_name(f"{path.stem}.labeling.xml")
+
+
+def check_sheet_path(path: Path, kind: SheetFormat = "table", *, overwrite: bool = False) -> None:
+    """Check that a sheet can be written; one with labels filled in is replaced only with ``overwrite``."""
+    suffixes = (".csv", ".xlsx") if kind == "table" else (".json",)
+    if path.suffix not in suffixes:
+        hint = f"end its name in {' or '.join(suffixes)}"
+        if path.suffix == ".json":
+            hint += "; tasks for Label Studio: --format label-studio"
+        raise UsageError(f"{path}: the sheet is a {' or '.join(suffixes)} file", hint=hint)
+    if path.suffix == ".xlsx":
+        require_extra("excel", "writing .xlsx files", "openpyxl")
     if path.exists() and not overwrite:
         _check_unlabelled(path)
+
+
+def write_sheet(
+    path: Path, sheet: Sheet, *, overwrite: bool = False, kind: SheetFormat = "table", blind: bool = False
+) -> None:
+    """Write a sheet: a table, or tasks whose predictions ``blind`` leaves out, with their labeling interface."""
+    check_sheet_path(path, kind, overwrite=overwrite)
     columns = ["id", "text", *_optional_columns(sheet.rows), "gold"]
-    shown = [{name: row[name] for name in columns} for row in map(_sheet_columns, sheet.rows)]
-    # If the process is killed between the two files, a new sheet must not be read with old predictions.
-    key_path(path).unlink(missing_ok=True)
-    # With a byte order mark, spreadsheet programs read the file as UTF-8.
-    write_text(path, "\ufeff" + to_csv(shown, columns))
+    plain = path.suffix == ".xlsx"
+    shown = [{name: row[name] for name in columns} for row in (_sheet_columns(each, plain) for each in sheet.rows)]
+    if path.suffix == ".xlsx":
+        check_workbook_fits(shown, path)
+    if kind == "label-studio":
+        write_text(config_path(path), label_studio.labeling_config([r.prediction for r in sheet.rows], sheet.labels))
     drawn = [{**asdict(row.prediction), "stratum": row.stratum, "weight": row.weight} for row in sheet.rows]
-    write_json(key_path(path), {"labels": sheet.labels, "rows": drawn})
+    key = json.dumps({"labels": sheet.labels, "rows": drawn}, indent=2, ensure_ascii=False, sort_keys=True)
+    # Both are written before the old ones go: a full disk leaves these.
+    with atomic_write(key_path(path)) as new_key, atomic_write(path) as new_sheet:
+        new_key.write_text(key + "\n", encoding="utf-8")
+        if kind == "label-studio":
+            tasks = label_studio.make_tasks([row.prediction for row in sheet.rows], blind=blind)
+            new_sheet.write_text(json.dumps(tasks, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        elif path.suffix == ".xlsx":
+            write_workbook(new_sheet, columns, shown)
+        else:
+            # With a byte order mark, spreadsheet programs read the file as UTF-8.
+            new_sheet.write_text("\ufeff" + to_csv(shown, columns), encoding="utf-8")
+        # If the process is killed between the two files, a new sheet must not be read with old predictions.
+        key_path(path).unlink(missing_ok=True)
 
 
-def read_sheet(path: Path) -> Sheet:
+def read_sheet(path: Path, drawn_as: Path | None = None) -> Sheet:
     """Read a sheet back; an unknown label in ``gold`` is an error that names the row. Case does not matter.
 
-    Rows that were removed from the sheet count as not labelled.
+    Rows that were removed from the sheet count as not labelled. ``drawn_as`` is the sheet as it was written, where its
+    labels come in another file, such as an export of Label Studio.
     """
-    drawn = _read_key(path)
-    pair_column = _SECOND if _SECOND in _optional_columns(drawn.rows) else None
+    drawn = _read_key(drawn_as or path)
+    is_pair = _SECOND in _optional_columns(drawn.rows)
     match, gold = _RowMatcher(drawn), dict[str, str]()
     # Not distinct: spreadsheet programs may have changed two ids to the same value.
-    for number, row in enumerate(read_rows(str(path), pair_column=pair_column, distinct=False), start=1):
+    for number, row in enumerate(_sheet_rows(path, is_pair=is_pair), start=1):
         where = row_name(str(path), number)
-        given = str(cell_value(row.columns, "gold", where) or "").strip()
+        given = cell_text(cell_value(row.columns, "gold", where)).strip()
         prediction = match(row, where)
         if prediction.id in gold:
             raise TextError(f"{where}: the row {prediction.id!r} occurs twice", hint="remove one of them")
@@ -129,7 +199,10 @@ def _gold_rows(
                 yield where, row.prediction.text, SEPARATOR.join(given) or NO_LABEL
         return
     choices = {name: name for name in labels}
-    rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False)
+    if label_studio.is_export(path):
+        rows = label_studio.read_export(path, text_column, pair_column)
+    else:
+        rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False)
     for number, each in enumerate(rows, start=1):
         where = row_name(str(path), number)
         if "gold" not in each.columns:
@@ -137,9 +210,15 @@ def _gold_rows(
                 f"{path} has no column 'gold'",
                 hint="give that name to the column with the labels; an empty cell is a label that is not known",
             )
-        label = _parse_labels(str(each.columns["gold"] or "").strip(), choices, where, multi=multi)
+        label = _parse_labels(cell_text(each.columns["gold"]).strip(), choices, where, multi=multi)
         if label:
             yield where, each.text, label
+
+
+def _sheet_rows(path: Path, *, is_pair: bool = False) -> list[InputRow]:
+    if label_studio.is_export(path):
+        return label_studio.read_export(path, pair_column=label_studio.SECOND if is_pair else None)
+    return read_rows(str(path), pair_column=_SECOND if is_pair else None, distinct=False)
 
 
 def _parse_labels(given: str, choices: Mapping[str, str], where: str, *, multi: bool) -> str:
@@ -160,23 +239,19 @@ def _parse_label(given: str, choices: Mapping[str, str], where: str) -> str:
         matches = {
             name
             for name, words in choices.items()
-            if normalize(given) in (normalize(name), normalize(words), normalize(_format_choice(name, words)))
+            if normalize(given) in (normalize(name), normalize(words), normalize(format_choice(name, words)))
         }
         if len(matches) == 1:
             return matches.pop()
         if matches:
             raise TextError(
                 f"{where}: {given!r} in column 'gold' may be any of {', '.join(sorted(matches))}",
-                hint="write it as in the sheet: " + " | ".join(_format_choice(*choice) for choice in choices.items()),
+                hint="write it as in the sheet: " + " | ".join(format_choice(*choice) for choice in choices.items()),
             )
     raise TextError(
         f"{where}: the label {given!r} in column 'gold' is unknown",
         hint=f"expected one of: {', '.join(choices)}; or leave it empty",
     )
-
-
-def _format_choice(name: str, words: str) -> str:
-    return name if name == words else f"{name}: {words}"
 
 
 def _optional_columns(rows: Sequence[SheetRow]) -> list[str]:
@@ -185,14 +260,16 @@ def _optional_columns(rows: Sequence[SheetRow]) -> list[str]:
     return [_SECOND] * paired + [_CHOICES] * with_choices
 
 
-def _sheet_columns(row: SheetRow) -> dict[str, str]:
+def _sheet_columns(row: SheetRow, plain: bool) -> dict[str, str]:
+    """Return the cells of a row; ``plain`` where a cell is no formula, whatever it begins with."""
+    escape = str if plain else _escape_formula
     text, *second = text_parts(row.prediction.text)
-    choices = " | ".join(_format_choice(*choice) for choice in row.prediction.choices.items())
+    choices = " | ".join(format_choice(*choice) for choice in row.prediction.choices.items())
     return {
         "id": row.prediction.id,
-        "text": _escape_formula(text),
-        _SECOND: _escape_formula("".join(second)),
-        _CHOICES: _escape_formula(choices),
+        "text": escape(text),
+        _SECOND: escape("".join(second)),
+        _CHOICES: escape(choices),
         "gold": row.gold,
     }
 
@@ -206,18 +283,16 @@ def _read_key(path: Path) -> Sheet:
     key = key_path(path)
     if not key.is_file():
         raise StorageError(f"{key}, which holds the predictions for the rows of {path}, is missing", hint=_KEY_HINT)
-    try:
-        content = read_json(key)
-        rows = []
-        for entry in content["rows"]:
-            text = Pair(**entry["text"]) if isinstance(entry["text"], dict) else entry["text"]
-            prediction = OutputPrediction(
-                entry["id"], text, entry["predicted"], entry["margin"], entry["choices"], entry.get("multi", False)
-            )
-            rows.append(SheetRow(prediction, entry["stratum"], entry["weight"]))
-        return Sheet(tuple(content["labels"]), tuple(rows))
-    except (KeyError, TypeError) as error:
-        raise StorageError(f"{key} is damaged", hint=_KEY_HINT) from error
+    content = read_json(key, hint=_KEY_HINT)
+    check_schema(content, KeyContent, key, StorageError, _KEY_HINT)
+    return Sheet(tuple(content["labels"]), tuple(map(_drawn_row, content["rows"])))
+
+
+def _drawn_row(entry: Mapping[str, Any]) -> SheetRow:
+    names = (each.name for each in fields(OutputPrediction))
+    given = {name: entry[name] for name in names if name in entry}
+    text = Pair(**entry["text"]) if isinstance(entry["text"], dict) else entry["text"]
+    return SheetRow(OutputPrediction(**{**given, "text": text}), entry["stratum"], entry["weight"])
 
 
 class _RowMatcher:
@@ -251,7 +326,7 @@ def _normalize(text: Text) -> str:
 
 def _check_unlabelled(path: Path) -> None:
     try:
-        gold = [str(row.columns["gold"] or "").strip() for row in read_rows(str(path))]
+        gold = [cell_text(row.columns["gold"]).strip() for row in _sheet_rows(path)]
     except (TextError, KeyError) as error:
         raise StorageError(
             f"{path} exists and is no sheet to label", hint="choose another -o, or pass --overwrite"

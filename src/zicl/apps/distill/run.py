@@ -118,7 +118,7 @@ def distill_to(
     remove_finished(output, CLASSIFIER)
     if output.exists() and not overwrite:
         raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
-    check_replaceable(output, CLASSIFIER, "saved classifier")
+    check_replaceable(output, CLASSIFIER, "a saved classifier")
     # Checked before the work folder is made: a wrong call leaves nothing behind.
     texts = _check(teacher, texts, sample, held_out)
     with work_folder(output, f"{output} is being made by another process") as work:

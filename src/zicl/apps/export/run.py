@@ -4,7 +4,7 @@ film-onnx/
   encoder.onnx    tokens → a vector per token
   head.onnx       these vectors → probabilities
   tokenizer.json  text → tokens
-  predict.py      the rest, in sixty lines
+  predict.py      the rest
   README.md       what it is, and how to use it
   labels.json     labels, thresholds and where texts are cut; written last
 """
@@ -26,12 +26,13 @@ from zicl.apps.export.head import ensemble_head, linear_head
 from zicl.classifier import ZICLClassifier
 from zicl.config import ONE_LABEL, Decision
 from zicl.exceptions import EncoderMismatchError, StorageError, UsageError
+from zicl.lm.model_cache import cached_encoder
 from zicl.persistence import exists_error
-from zicl.retrieve.encoder import Encoder, load_encoder
+from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.onnx import MODEL, TOKENIZER, OnnxEncoder
 from zicl.score.experts import neutral_sentences
 
-MANIFEST = "labels.json"
+HEAD, MANIFEST = "head.onnx", "labels.json"
 # What a probability may differ by from the classifier's own.
 TOLERANCE = 1e-4
 _README = """\
@@ -67,7 +68,8 @@ def export(classifier: ZICLClassifier | DistilledClassifier, path: str | Path, *
     folder = Path(path)
     if folder.exists() and not overwrite:
         raise exists_error(folder)
-    check_replaceable(folder, MANIFEST, "exported classifier")
+    # Other folders may have a file of labels.
+    check_replaceable(folder, HEAD, "an exported classifier")
     encoder = _onnx_encoder(_encoder(classifier))
     if isinstance(classifier, DistilledClassifier):
         head, names, decision = linear_head(classifier.linear, encoder.pooling), classifier.labels.names, ONE_LABEL
@@ -79,7 +81,7 @@ def export(classifier: ZICLClassifier | DistilledClassifier, path: str | Path, *
         complete.mkdir()
         shutil.copyfile(encoder.folder / MODEL, complete / "encoder.onnx")
         shutil.copyfile(encoder.folder / TOKENIZER, complete / "tokenizer.json")
-        (complete / "head.onnx").write_bytes(head)
+        (complete / HEAD).write_bytes(head)
         write_text(complete / "predict.py", files("zicl").joinpath("apps/export/script.py").read_text("utf-8"))
         write_text(complete / "README.md", _readme(classifier, encoder, folder, names))
         write_json(complete / MANIFEST, settings)
@@ -109,7 +111,7 @@ def _encoder(classifier: ZICLClassifier | DistilledClassifier) -> Encoder:
     expert = ensemble.encoder_expert
     given = classifier.encoder
     name = given if isinstance(given, str) and Path(given).name == Path(expert.encoder).name else expert.encoder
-    encoder = load_encoder(name, offline=classifier.offline) if isinstance(given, str) else given
+    encoder = cached_encoder(name, classifier.offline) if isinstance(given, str) else given
     if encoder.identity != expert.identity:
         raise EncoderMismatchError(
             f"the encoder {name} is not the one that the classifier was fitted with", hint="fit it again, then export"

@@ -37,9 +37,10 @@ class Classifier:
         # Texts of one length together: hardly any padding.
         order = sorted(range(len(rows)), key=lambda n: -len(rows[n]))
         while order:
-            size = max(TEXTS, TOKENS // len(rows[order[0]]))
+            longest = max(1, len(rows[order[0]]))
+            size = max(TEXTS, TOKENS // longest)
             chosen, order = order[:size], order[size:]
-            ids = np.zeros((len(chosen), len(rows[chosen[0]])), dtype=np.int64)
+            ids = np.zeros((len(chosen), longest), dtype=np.int64)
             mask = np.zeros_like(ids)
             for place, n in enumerate(chosen):
                 ids[place, : len(rows[n])], mask[place, : len(rows[n])] = rows[n], 1
@@ -50,11 +51,8 @@ class Classifier:
 
     def choose(self, row: np.ndarray) -> str:
         """Return the label of a text; several are joined by ``|``."""
-        likely, limits, none = (
-            dict(zip(self.labels, row, strict=True)),
-            self.settings["thresholds"],
-            self.settings["none"],
-        )
+        likely = dict(zip(self.labels, row, strict=True))
+        limits, none = self.settings["thresholds"], self.settings["none"]
         if self.settings["multi"]:
             return "|".join(name for name in self.labels if likely[name] >= limits[name])
         if none and likely[none] >= limits[none]:
@@ -68,8 +66,12 @@ if __name__ == "__main__":
     path = Path(sys.argv[1])
     csv.field_size_limit(1 << 30)
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        table = path.suffix == ".csv"
-        texts = [row["text"] for row in csv.DictReader(stream)] if table else stream.read().splitlines()
+        if path.suffix == ".csv":
+            texts = [row.get("text") or "" for row in csv.DictReader(stream)]
+        else:
+            texts = stream.read().splitlines()
+    if "" in texts:
+        sys.exit(f"{path}: row {texts.index('') + 1} has no text, or there is no column text")
     classifier = Classifier(Path(__file__).parent)
     # As UTF-8 on every system.
     with open(sys.stdout.fileno(), "w", encoding="utf-8", newline="", closefd=False) as output:

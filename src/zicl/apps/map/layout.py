@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from importlib.util import find_spec
 from typing import Literal
 
@@ -17,6 +18,11 @@ Points = NDArray[np.float32]
 # Fewer texts have no neighbourhoods to show.
 _MIN_TSNE = 15
 _PERPLEXITY = 30.0
+# t-SNE's phases: iterations, exaggeration, momentum. Between the steps of one, a server does other work.
+_PHASES = ((250, 12.0, 0.5), (500, None, 0.8))
+_STEP = 50
+# With fewer texts, threads wait for each other longer than they compute.
+_MIN_THREADED = 5000
 # A text whose nearest texts are this many (robust) standard deviations less similar than is usual is like no others.
 _NEIGHBOURS, _DEVIATIONS = 10, 3.0
 
@@ -36,8 +42,21 @@ def lay_out(vectors: Vectors, layout: Layout = "auto", seed: int = 0) -> Points:
     >>> lay_out(np.eye(3, dtype=np.float32), "pca").shape
     (3, 2)
     """
+    steps = lay_out_in_steps(vectors, layout, seed)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            points: Points = finished.value
+            return points
+
+
+def lay_out_in_steps(
+    vectors: Vectors, layout: Layout = "auto", seed: int = 0
+) -> Generator[tuple[int, int], None, Points]:
+    """Yield how many steps are done, of how many; return what ``lay_out`` does."""
     chosen = choose_layout(layout, len(vectors))
-    points = _principal(vectors) if chosen == "pca" else _neighbourhoods(vectors, seed)
+    points = _principal(vectors) if chosen == "pca" else (yield from _neighbourhoods(vectors, seed))
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
     scaled: Points = (points / max(float(np.abs(points).max()), 1e-12)).astype(np.float32)
     return scaled
@@ -53,17 +72,23 @@ def _principal(vectors: Vectors) -> NDArray[np.float64]:
     return points
 
 
-def _neighbourhoods(vectors: Vectors, seed: int) -> NDArray[np.float64]:
+def _neighbourhoods(vectors: Vectors, seed: int) -> Generator[tuple[int, int], None, NDArray[np.float64]]:
     from openTSNE import TSNE
 
     # Vectors of unit length: the order of distances is that of cosines.
-    fitted = TSNE(
+    embedding = TSNE(
         perplexity=min(_PERPLEXITY, (len(vectors) - 1) / 3),
         initialization="pca",
         random_state=seed,
-        n_jobs=thread_count(),
-    ).fit(vectors)
-    return np.asarray(fitted, dtype=np.float64)
+        n_jobs=1 if len(vectors) < _MIN_THREADED else thread_count(),
+    ).prepare_initial(vectors)
+    done, total = 0, sum(count for count, _, _ in _PHASES)
+    for count, exaggeration, momentum in _PHASES:
+        for _ in range(0, count, _STEP):
+            yield done, total
+            embedding.optimize(n_iter=_STEP, exaggeration=exaggeration, momentum=momentum, inplace=True)
+            done += _STEP
+    return np.asarray(embedding, dtype=np.float64)
 
 
 def find_outlying(vectors: Vectors) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -22,9 +22,14 @@ from zicl.apps.serve.security import Access, AccessGuard, SecurityHeaders
 from zicl.apps.serve.service import NDJSON, ClientLeftError, Service
 from zicl.exceptions import ZICLError
 
+if TYPE_CHECKING:
+    from zicl.apps.serve.long_jobs import FitJob, MapJob
+
 # What each address takes as its body.
 _REQUESTS: Mapping[str, type[BaseModel]] = {
     "/v1/classify": schema.ClassifyRequest,
+    "/v1/fit": schema.FitRequest,
+    "/v1/map": schema.MapRequest,
     "/v1/retrieve": schema.RetrieveRequest,
     "/v1/synonyms": schema.SynonymsRequest,
 }
@@ -43,12 +48,14 @@ _STATUSES = {
 _BODY_STATUSES = (400, 408, 413, 415, 422)
 _PROBLEM = {"content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 _RETRY_AFTER = {"headers": {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}}
-_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "All results; or a stream of one ResultOut per line, with a Problem last if one fails.",
-        "content": {NDJSON: {"schema": {"type": "string"}}},
-    }
-}
+
+
+def _stream(description: str) -> dict[int | str, dict[str, Any]]:
+    return {200: {"description": description, "content": {NDJSON: {"schema": {"type": "string"}}}}}
+
+
+_RESULTS = _stream("All results; or a stream of one ResultOut per line, with a Problem last if one fails.")
+_PROGRESS = _stream("The answer; or a stream of ProgressLine, with the answer, or a Problem, last.")
 
 
 def make_app(service: Service, access: Access, page: Page) -> ASGIApp:
@@ -84,7 +91,7 @@ def _make_api(service: Service, page: Page) -> FastAPI:
     api = _API(
         title="zicl",
         version=__version__,
-        summary="Classify texts with pseudo-demonstrations from a raw corpus, and see why.",
+        summary="Classify texts with nothing but labels and unlabelled texts, and see why.",
         # The interactive docs would load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
@@ -100,6 +107,7 @@ def _make_api(service: Service, page: Page) -> FastAPI:
     api.add_exception_handler(HTTPException, _answer_status)
     _add_page_and_health(api, service, page)
     _add_classify(api, service)
+    _add_piles(api, service)
     _add_corpus(api, service)
     return api
 
@@ -139,16 +147,37 @@ def _add_classify(api: FastAPI, service: Service) -> None:
     @api.post(
         "/v1/classify",
         response_model=schema.ClassifyResponse,
-        responses={**_STREAM, **_problems(*_BODY_STATUSES)},
+        responses={**_RESULTS, **_problems(404, *_BODY_STATUSES)},
     )
     async def classify(body: schema.ClassifyRequest, request: Request) -> Response:
         """Label one text or many."""
         jobs = service.engine.classify(body)
-        if body.stream or NDJSON in request.headers.get("accept", ""):
+        if _wants_stream(body, request):
             return service.stream(jobs)
         answers = await service.answer_all(jobs, request)
         results = [answer.at(index) for index, answer in enumerate(answers)]
         return _json(schema.ClassifyResponse(results=results, settings=answers[0].settings))
+
+
+def _add_piles(api: FastAPI, service: Service) -> None:
+    async def answer(job: FitJob | MapJob, *, stream: bool, request: Request) -> Response:
+        return service.stream([job]) if stream else _json((await service.answer_one(job, request)).response)
+
+    responses = {**_PROGRESS, **_problems(*_BODY_STATUSES)}
+
+    @api.post("/v1/fit", response_model=schema.FitResponse, responses=responses)
+    async def fit(body: schema.FitRequest, request: Request) -> Response:
+        """Learn from unlabelled texts, for requests of /v1/classify that name what was learned."""
+        return await answer(service.engine.fit(body), stream=_wants_stream(body, request), request=request)
+
+    @api.post("/v1/map", response_model=schema.MapResponse, responses=responses)
+    async def lay_out(body: schema.MapRequest, request: Request) -> Response:
+        """Texts in two dimensions, where similar ones are neighbours."""
+        return await answer(service.engine.map(body), stream=_wants_stream(body, request), request=request)
+
+
+def _wants_stream(body: schema.ClassifyRequest | schema.FitRequest | schema.MapRequest, request: Request) -> bool:
+    return body.stream or NDJSON in request.headers.get("accept", "")
 
 
 def _add_corpus(api: FastAPI, service: Service) -> None:

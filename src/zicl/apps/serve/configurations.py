@@ -5,17 +5,21 @@ Names of methods, templates and retrievers are checked here; a wrong one is refu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
+
 from zicl._util.cache import BoundedCache
 from zicl._util.registry import did_you_mean
 from zicl.apps.serve import schema
-from zicl.apps.serve.problems import INVALID, RefusedError
-from zicl.classifier import ZICLClassifier
+from zicl.apps.serve.problems import INVALID, NOT_FOUND, RefusedError
+from zicl.classifier import LocalFit, ZICLClassifier
 from zicl.config import (
+    DEFAULT_METHOD,
     METHODS,
     ONE_LABEL,
     Calibration,
@@ -28,10 +32,12 @@ from zicl.config import (
     get_method,
     resolve,
 )
-from zicl.exceptions import PromptError, RetrievalError, TokenizationError, UsageError
+from zicl.exceptions import PileWarning, PromptError, RetrievalError, TokenizationError, UsageError
+from zicl.inputs.pair import Text
 from zicl.lm.base import LanguageModel
 from zicl.prompt.labels import Label, Labels
 from zicl.prompt.template import TEMPLATES, Template
+from zicl.retrieve.encoder import Vectors
 from zicl.retrieve.index import Index
 from zicl.retrieve.strategies.base import RETRIEVERS
 from zicl.score.ensemble import Ensemble
@@ -40,8 +46,12 @@ from zicl.score.factory import pick_template
 T = TypeVar("T")
 
 _CACHED = 64
+# What was learned from texts of requests: how often, and about how many bytes together.
+_FITS, _FIT_BYTES = 16, 64 << 20
 # Errors of a configuration itself; any other may not happen the next time.
 _LASTING_ERRORS = (UsageError, PromptError, RetrievalError)
+# What a server has that was started without labels: a classifier needs some, and these are never used.
+NO_LABELS = Labels((Label("(no first label)"), Label("(no second label)")))
 _EXAMPLE_LINES = "for example ['Review: {input}', 'Sentiment: {label}']"
 
 
@@ -63,6 +73,8 @@ class ConfiguredClassifier:
 
     ensemble: Ensemble
     settings: schema.SettingsOut
+    # What was odd about the texts that it learned from.
+    warnings: tuple[str, ...] = ()
 
     @cached_property
     def weight(self) -> int:
@@ -70,13 +82,28 @@ class ConfiguredClassifier:
         return len(self.settings.model_dump_json())
 
 
+class EncodedTexts(LocalFit):
+    """The vectors of a fit whose texts are encoded already."""
+
+    def __init__(self, vectors: Mapping[Text, Vectors]) -> None:
+        self._vectors = vectors
+
+    def encode(self, _classifier: ZICLClassifier, groups: Sequence[Sequence[Text]]) -> Iterable[Vectors]:
+        """Return the vectors of each group."""
+        return [np.stack([self._vectors[text] for text in group]) for group in groups]
+
+
 class ClassifierCache:
-    """The server's default classifier and recent variants of it. ``get`` runs in the worker's thread only."""
+    """The server's default classifier, recent variants of it, and what was learned from texts of requests.
+
+    ``get``, ``learn`` and ``learned`` run in the worker's thread only.
+    """
 
     def __init__(self, classifier: ZICLClassifier, index: Index | None, *, size: int = _CACHED) -> None:
         self._classifier, self._index = classifier, index
         self.default = ConfiguredClassifier(classifier.ensemble_, settings_out(classifier))
         self._cache: BoundedCache[RequestedSettings, ConfiguredClassifier | Exception] = BoundedCache(size)
+        self._fits: BoundedCache[str, ConfiguredClassifier] = BoundedCache(_FITS, _FIT_BYTES)
 
     @cached_property
     def lm(self) -> LanguageModel:
@@ -117,8 +144,28 @@ class ClassifierCache:
             labels = Labels(tuple(_complete_label(label, default[label.name]) for label in labels))
         return None if labels == default else labels
 
-    def get(self, requested: RequestedSettings) -> ConfiguredClassifier:
-        """Return the classifier for a request's settings; impossible settings are cached as their error."""
+    def learned(self, fit: str) -> ConfiguredClassifier | None:
+        """Return the classifier that learned from the texts of a request, if it is still kept."""
+        return self._fits.get(fit)
+
+    def learn(
+        self, fit: str, requested: RequestedSettings, texts: Sequence[str], vectors: Mapping[Text, Vectors]
+    ) -> ConfiguredClassifier:
+        """Learn from encoded texts, and keep the classifier under the name ``fit``."""
+        variant = self._variant(requested, learns=True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PileWarning)
+            variant.fit(texts, compute=EncodedTexts(vectors))
+        odd = tuple(str(each.message) for each in caught if issubclass(each.category, PileWarning))
+        found = ConfiguredClassifier(variant.ensemble_, settings_out(variant), odd)
+        size = sum(vector.nbytes for vector in vectors.values()) + sum(map(len, texts))
+        self._fits.put(fit, found, size)
+        return found
+
+    def get(self, requested: RequestedSettings | str) -> ConfiguredClassifier:
+        """Return the classifier of settings, or of a fit; impossible settings are cached as their error."""
+        if isinstance(requested, str):
+            return self._get_learned(requested)
         if requested == RequestedSettings():
             return self.default
         result = self._cache.get(requested)
@@ -137,9 +184,23 @@ class ClassifierCache:
             raise result.with_traceback(None)
         return result
 
-    def _variant(self, requested: RequestedSettings) -> ZICLClassifier:
+    def _get_learned(self, fit: str) -> ConfiguredClassifier:
+        found = self._fits.get(fit)
+        if found is None:
+            raise RefusedError(
+                NOT_FOUND,
+                "what was learned from these texts is not kept any more",
+                expected="what /v1/fit answered a short time ago",
+                hint="send the texts to /v1/fit again",
+                field="fit",
+            )
+        return found
+
+    def _variant(self, requested: RequestedSettings, *, learns: bool = False) -> ZICLClassifier:
         default = self._classifier
         settings = self._settings(requested)
+        if learns:
+            settings = settings._replace(pile=get_method(DEFAULT_METHOD).pile)
         return ZICLClassifier(
             self._index,
             requested.labels or default.labels_,
@@ -214,7 +275,7 @@ def settings_out(classifier: ZICLClassifier) -> schema.SettingsOut:
     return schema.SettingsOut(
         labels=[
             schema.LabelOut(name=x.name, words=x.words, synonyms=[*x.synonyms], description=x.description)
-            for x in classifier.labels_
+            for x in (() if classifier.labels_ == NO_LABELS else classifier.labels_)
         ],
         template=list(template_lines(settings.prompt.template, classifier.labels_)),
         method=classifier.method_,

@@ -12,14 +12,23 @@ from typing import Any
 from zicl._util.catalog import find_asset
 from zicl._util.process import __version__, versions
 from zicl.apps.serve import schema
-from zicl.apps.serve.configurations import ClassifierCache, check_retriever, labels_of, text_templates
+from zicl.apps.serve.configurations import (
+    NO_LABELS,
+    ClassifierCache,
+    RequestedSettings,
+    check_retriever,
+    labels_of,
+    text_templates,
+)
 from zicl.apps.serve.jobs import ClassifyJob, Job, RetrieveJob, SynonymsJob, compute
 from zicl.apps.serve.limits import RequestLimits
-from zicl.apps.serve.problems import NOT_FOUND, RefusedError
+from zicl.apps.serve.long_jobs import Embed, FitJob, MapJob
+from zicl.apps.serve.problems import INVALID, NOT_FOUND, RefusedError
 from zicl.classifier import ZICLClassifier
-from zicl.config import METHODS
+from zicl.config import DEFAULT_METHOD, METHODS, get_method
 from zicl.exceptions import UsageError, ZICLError
 from zicl.lm.base import LanguageModel
+from zicl.lm.model_cache import cached_embedder, cached_encoder
 from zicl.lm.remote.settings import is_remote, parse_address
 from zicl.retrieve.concat import ConcatIndex
 from zicl.retrieve.index import Index
@@ -72,16 +81,57 @@ class Engine:
 
     def classify(self, request: schema.ClassifyRequest) -> list[ClassifyJob]:
         """Return one job per text."""
-        self.limits.check_labels(request.labels)
-        if request.k != self.configurations.default.settings.k:
-            # The server's setting may be above the limit for requests.
-            self.limits.check_k(request.k)
         if request.text is not None:
             texts = [self.limits.check_text(request.text)]
         else:
             texts = self.limits.check_texts(request.texts or [])
-        settings = self.configurations.read(request)
+        settings = self._settings(request) if request.fit is None else _checked_fit(request, request.fit)
         return [ClassifyJob(self.configurations, text, settings, request.explain, request.top) for text in texts]
+
+    def fit(self, request: schema.FitRequest) -> FitJob:
+        """Return the job that learns from texts."""
+        own = self.configurations.default.settings.method
+        method = request.method or (own if _learns(own) else DEFAULT_METHOD)
+        if method in METHODS and not _learns(method):
+            raise RefusedError(
+                INVALID,
+                f"the method {method!r} learns nothing from texts",
+                expected=f"{DEFAULT_METHOD}, or no method",
+                hint="leave it out, or ask /v1/classify",
+                field="method",
+            )
+        settings = self._settings(request.model_copy(update={"method": method}))
+        return FitJob(self.configurations, self.limits.check_pile(request.texts), settings)
+
+    def map(self, request: schema.MapRequest) -> MapJob:
+        """Return the job that lays texts out."""
+        return MapJob(self._embedder, self.limits.check_pile(request.texts))
+
+    def _embedder(self) -> Embed:
+        """Return what embeds texts as the classifier does: what it has encoded is not encoded again."""
+        expert = self.classifier.ensemble_.encoder_expert
+        if expert is not None:
+            return expert.embed
+        if self.index is not None:
+            return cached_embedder(self.index.encoder)
+        # A running server fetches nothing.
+        return cached_embedder(cached_encoder(self.classifier.encoder, offline=True))
+
+    def _settings(self, request: schema.ClassifierChoice) -> RequestedSettings:
+        """Return the settings of a request, within the limits."""
+        if request.labels is None and self.classifier.labels_ == NO_LABELS:
+            raise RefusedError(
+                INVALID,
+                "no labels were given, and the server was started without any",
+                expected="at least two labels",
+                hint='name them, as in {"labels": ["question", "complaint"]}',
+                field="labels",
+            )
+        self.limits.check_labels(request.labels)
+        if request.k != self.configurations.default.settings.k:
+            # The server's setting may be above the limit for requests.
+            self.limits.check_k(request.k)
+        return self.configurations.read(request)
 
     def retrieve(self, request: schema.RetrieveRequest) -> RetrieveJob:
         """Return the job that finds sentences."""
@@ -159,6 +209,23 @@ class Engine:
             inferences=["channel", "direct", "both"],
             templates={name: [template.input, template.label] for name, template in text_templates().items()},
         )
+
+
+def _learns(method: str) -> bool:
+    return get_method(method).pile.method != "none"
+
+
+def _checked_fit(request: schema.ClassifyRequest, fit: str) -> str:
+    """Return the id of a fit; refuse settings beside it, which has its own."""
+    if given := sorted(request.model_fields_set & schema.ClassifierChoice.model_fields.keys()):
+        raise RefusedError(
+            INVALID,
+            f"fit was given, which has its own settings, and {', '.join(given)} too",
+            expected="fit, and no settings of the classifier",
+            hint="leave one out",
+            field=given[0],
+        )
+    return fit
 
 
 def _open_index(classifier: ZICLClassifier) -> Index | None:

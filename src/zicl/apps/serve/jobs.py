@@ -11,8 +11,11 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
+from pydantic import BaseModel
+
 from zicl.apps.serve import schema
 from zicl.apps.serve.configurations import ClassifierCache, RequestedSettings
+from zicl.apps.serve.queue import Unfinished
 from zicl.corpus.store import Sentence
 from zicl.exceptions import SynonymError
 from zicl.explanation import Explanation
@@ -23,7 +26,8 @@ from zicl.prompt.synonyms import paper_table, suggest_synonyms
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Index
 from zicl.retrieve.strategies.base import Query, Retriever
-from zicl.score.results import Demonstration, Prediction
+from zicl.score.ensemble import Ensemble
+from zicl.score.results import Demonstration, Prediction, PreparedText
 
 Score = Callable[[Sequence[Prompt]], Sequence[BranchScores]]
 
@@ -39,8 +43,8 @@ class PendingJob:
 class Job(Protocol):
     """A job that is prepared, scored together with others, and finished."""
 
-    def begin(self) -> PendingJob:
-        """Do everything that comes before the language model."""
+    def begin(self) -> PendingJob | Unfinished:
+        """Do everything that comes before the language model, or a part of it where that takes several turns."""
         ...
 
 
@@ -98,7 +102,8 @@ class ClassifyJob:
 
     configurations: ClassifierCache
     text: str
-    settings: RequestedSettings
+    # The settings of the request, or what was learned from texts, by its id.
+    settings: RequestedSettings | str
     explain: bool
     top: int | None = None
 
@@ -115,7 +120,11 @@ class ClassifyJob:
         def finish(scores: Sequence[BranchScores]) -> ClassifyAnswer:
             prediction = configured.ensemble.predict(prepared, scores)
             truncated = configured.ensemble.cuts(prepared)
-            result = _result_out(prediction, truncated=truncated, explain=self.explain, top=self.top)
+            result = _result_out(prediction, truncated=truncated, top=self.top)
+            if self.explain:
+                explanation = _explanation_out(prediction, _nearest(configured.ensemble, prepared))
+                # A field that is not set is left out of the answer.
+                result = result.model_copy(update={"explanation": explanation})
             # The cache's key counts as well: a request may name many labels.
             weight = len(result.model_dump_json(exclude_unset=True)) + len(self.text) + configured.weight
             return ClassifyAnswer(result, configured.settings, weight)
@@ -125,14 +134,19 @@ class ClassifyJob:
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """An answer that needs no scores of the language model."""
+    """An answer that needs no scores of the language model, and whether it may be given again."""
 
-    response: schema.RetrieveResponse | schema.SynonymsResponse
+    response: schema.RetrieveResponse | schema.SynonymsResponse | schema.FitResponse | schema.MapResponse
+    keep: bool = True
 
     @property
-    def weight(self) -> int:
-        """About its size in bytes."""
-        return len(self.response.model_dump_json())
+    def weight(self) -> int | None:
+        """About its size in bytes; None if it is not kept."""
+        return len(self.response.model_dump_json()) if self.keep else None
+
+    def at(self, _index: int) -> BaseModel:
+        """Return the answer: it is the only one of its request."""
+        return self.response
 
 
 @dataclass(frozen=True)
@@ -205,8 +219,8 @@ def _unscored(word: str) -> schema.SuggestionOut:
     return schema.SuggestionOut(word=word, score=None)
 
 
-def _result_out(prediction: Prediction, *, truncated: bool, explain: bool, top: int | None = None) -> schema.ResultOut:
-    result = schema.ResultOut(
+def _result_out(prediction: Prediction, *, truncated: bool, top: int | None = None) -> schema.ResultOut:
+    return schema.ResultOut(
         index=0,
         label=prediction.label,
         labels=[*prediction.labels],
@@ -215,11 +229,21 @@ def _result_out(prediction: Prediction, *, truncated: bool, explain: bool, top: 
         log_likelihoods={s.label: s.log_likelihood for s in prediction.scores if s.log_likelihood is not None},
         truncated=truncated,
     )
-    # A field that is not set is left out of the answer.
-    return result.model_copy(update={"explanation": _explanation_out(prediction)}) if explain else result
 
 
-def _explanation_out(prediction: Prediction) -> schema.ExplanationOut:
+def _nearest(ensemble: Ensemble, prepared: PreparedText) -> dict[str, list[schema.NearWords]]:
+    """Return which words of each label the text is close to, where the encoder expert compared it with them."""
+    expert = ensemble.encoder_expert
+    if expert is None or expert.plain or prepared.vector is None:
+        return {}
+    found = expert.nearest_words(prepared.vector, prepared.labels)
+    return {
+        name: [schema.NearWords(words=words, similarity=round(cosine, 4)) for words, cosine in parts]
+        for name, parts in found.items()
+    }
+
+
+def _explanation_out(prediction: Prediction, nearest: dict[str, list[schema.NearWords]]) -> schema.ExplanationOut:
     explanation, prepared = Explanation(prediction), prediction.prepared
     names = [score.label for score in prediction.scores]
     return schema.ExplanationOut(
@@ -231,6 +255,7 @@ def _explanation_out(prediction: Prediction) -> schema.ExplanationOut:
         # An expert may have no score for none of the labels, which comes last.
         terms={term: dict(zip(names, values, strict=False)) for term, values in prediction.terms.items()},
         experts=explanation.experts,
+        nearest=nearest,
         demonstrations=[_demonstration_out(demo) for demo in explanation.demonstrations],
         prompt=None if prepared is None else _prompt_out(prepared.prompt, prepared.labels.names),
     )

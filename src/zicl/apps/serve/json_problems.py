@@ -17,7 +17,7 @@ def not_json(error: BaseException, body: bytes) -> RefusedError:
     """Return the refusal of a body that could not be read because of ``error``.
 
     >>> not_json(RecursionError(), b"[" * 5000).problem.detail
-    'the body is not JSON: line 1, column 101: more than 100 lists and objects are inside each other'
+    'the body is not JSON: line 1, column 101: lists and objects are nested too deeply'
     """
     if isinstance(error, UnicodeDecodeError):
         # What comes before it could be read.
@@ -25,8 +25,7 @@ def not_json(error: BaseException, body: bytes) -> RefusedError:
         return malformed(before, len(before), f"a byte that is not {error.encoding.upper()}")
     text = body.decode(json.detect_encoding(body), "replace")
     if isinstance(error, RecursionError):
-        reason = f"more than {_DEPTH} lists and objects are inside each other"
-        return malformed(text, _too_deep(text), reason)
+        return malformed(text, _too_deep(text), "lists and objects are nested too deeply")
     long = _LONG_NUMBER.search(text)
     if long is not None:
         return malformed(text, long.start(), "a number with too many digits")

@@ -23,6 +23,7 @@ class RequestLimits:
     k: int = 64
     queue: int = 1024
     deadline: float = 300.0
+    pile: int = 2000
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -41,6 +42,11 @@ class RequestLimits:
     def check_texts(self, texts: Sequence[str]) -> list[str]:
         """Return the texts, stripped; refuse the first that cannot be used."""
         _at_most("texts", "texts", len(texts), self.texts, "send them in several requests")
+        return [self.check_text(text, index) for index, text in enumerate(texts)]
+
+    def check_pile(self, texts: Sequence[str]) -> list[str]:
+        """Return texts that are learned from or laid out together, stripped."""
+        _at_most("texts", "texts", len(texts), self.pile, "send a sample of them")
         return [self.check_text(text, index) for index, text in enumerate(texts)]
 
     def check_text(self, text: str, index: int | None = None) -> str:

@@ -263,8 +263,9 @@ def _broken(what: str, path: tuple[int | str, ...]) -> RefusedError:
 
 def _not_an_object(error: Any, model: type[BaseModel] | None) -> RefusedError:
     kind = "empty" if error["type"] == "missing" else _JSON_TYPES.get(type(error["input"]), "something else")
-    takes_text = model is not None and "text" in model.model_fields
-    example = '{"text": "…"}' if takes_text else '{"labels": ["…", "…"]}'
+    examples = {"text": '{"text": "…"}', "texts": '{"texts": ["…", "…"]}'}
+    fields = () if model is None else model.model_fields
+    example = next((shown for name, shown in examples.items() if name in fields), '{"labels": ["…", "…"]}')
     return RefusedError(
         INVALID,
         f"the body is {kind}, and no JSON object",

@@ -45,7 +45,11 @@ class ServerMetrics:
 
 
 class QueuedJob(Protocol):
-    """A job to compute; jobs with equal keys have equal answers. An answer's ``weight`` is about its size in bytes."""
+    """A job to compute; jobs with equal keys have equal answers.
+
+    A job of many texts says so by its ``size``. An answer's ``weight`` is about its size in bytes; one without a weight
+    is not kept.
+    """
 
     @property
     def key(self) -> Hashable:
@@ -63,6 +67,15 @@ class QueueFullError(Exception):
 
 class StoppingError(Exception):
     """The queue takes no more jobs, and waiting ones are not started."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What a job that takes several turns has done so far; it waits again, so that smaller requests go first."""
+
+    stage: str
+    done: int
+    total: int
 
 
 @dataclass(eq=False)
@@ -94,7 +107,7 @@ class Ticket:
         return self.size.bit_length()
 
     async def next(self, seconds: float | None = None) -> tuple[int, Any]:
-        """Return the next result, an answer or an exception; raise TimeoutError after ``seconds``."""
+        """Return an answer or an exception, or how far a job is; raise TimeoutError after ``seconds``."""
         return await asyncio.wait_for(self.done.get(), seconds)
 
     def close(self) -> None:
@@ -141,7 +154,8 @@ class Queue:
         if self.waiting + len(new) > self._places:
             self._metrics.refused.inc()
             raise QueueFullError(self.waiting, self._places, self._pace * self.waiting)
-        ticket = Ticket(len(jobs), self._leave, size=cached.count(None))
+        sizes = {job.key: getattr(job, "size", 1) for job, answer in zip(jobs, cached, strict=True) if answer is None}
+        ticket = Ticket(len(jobs), self._leave, size=sum(sizes.values()))
         for number, (job, answer) in enumerate(zip(jobs, cached, strict=True)):
             if answer is not None:
                 self._metrics.cached.inc()
@@ -166,10 +180,10 @@ class Queue:
         entry.waiters.append((ticket, number))
         ticket.entries.add(entry)
 
-    def _append(self, ticket: Ticket, entry: _Entry) -> None:
+    def _append(self, ticket: Ticket, entry: _Entry, place: int | None = None) -> None:
         if not ticket.pending:
             self._turns.append(ticket)
-        ticket.pending.append(entry)
+        ticket.pending.insert(len(ticket.pending) if place is None else place, entry)
         entry.owner = ticket
         self._work_waits.set()
 
@@ -187,7 +201,8 @@ class Queue:
                 del self._entries[entry.job.key]
                 self.waiting -= 1
             elif entry.owner is ticket:
-                self._append(entry.waiters[0][0], entry)
+                # The smallest request would have had it before, had the one that leaves not come.
+                self._append(min((other for other, _ in entry.waiters), key=lambda other: other.size_class), entry, 0)
         if ticket.pending:
             ticket.pending.clear()
             self._turns.remove(ticket)
@@ -213,7 +228,12 @@ class Queue:
             self._pace += 0.3 * (seconds - self._pace)
             self._metrics.groups.observe(len(group))
             for entry, outcome in zip(group, outcomes, strict=True):
-                self._finish(entry, outcome)
+                if not isinstance(outcome, Unfinished):
+                    self._finish(entry, outcome)
+                elif self.stopping:
+                    self._finish(entry, StoppingError())
+                else:
+                    self._wait_again(entry, outcome)
 
     def _take_group(self) -> list[_Entry]:
         group: list[_Entry] = []
@@ -223,10 +243,9 @@ class Queue:
             entry = ticket.pending.popleft()
             if ticket.pending:
                 self._turns.append(ticket)
-            if entry.waiters:
-                entry.started = True
-                self.waiting -= 1
-                group.append(entry)
+            entry.started = True
+            self.waiting -= 1
+            group.append(entry)
         self._report_waiting()
         return group
 
@@ -238,12 +257,26 @@ class Queue:
         self._passes += 1
         return smallest
 
+    def _wait_again(self, entry: _Entry, so_far: Unfinished) -> None:
+        """Tell those who wait how far a job is, and put it back; nobody's job ends here."""
+        entry.started = False
+        if not entry.waiters:
+            del self._entries[entry.job.key]
+            return
+        for ticket, number in entry.waiters:
+            ticket.done.put_nowait((number, so_far))
+        tickets = [ticket for ticket, _ in entry.waiters]
+        self._append(entry.owner if entry.owner in tickets else tickets[0], entry)
+        self.waiting += 1
+        self._report_waiting()
+
     def _finish(self, entry: _Entry, outcome: Any) -> None:
         if self._entries.get(entry.job.key) is entry:
             del self._entries[entry.job.key]
         if not isinstance(outcome, Exception):
             self._metrics.computed.inc()
-            self._cache.put(entry.job.key, outcome, outcome.weight)
+            if outcome.weight is not None:
+                self._cache.put(entry.job.key, outcome, outcome.weight)
         for ticket, number in entry.waiters:
             ticket.entries.discard(entry)
             ticket.done.put_nowait((number, outcome))

@@ -18,6 +18,7 @@ _MAX_INTEGER = 2**53 - 1
 Words = Annotated[str, StringConstraints(min_length=1, max_length=_WORDS)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=_WORDS)]
 TemplateLine = Annotated[str, StringConstraints(min_length=1, max_length=_LINE)]
+FitId = Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
 Inference = Literal["channel", "direct", "both"]
 
 
@@ -57,10 +58,11 @@ class ClassifierChoice(_Model):
 
 
 class ClassifyRequest(ClassifierChoice):
-    """One ``text`` or many ``texts``, and the settings for them."""
+    """One ``text`` or many ``texts``, and the settings for them, or the ``fit`` that has its own."""
 
     text: str | None = Field(None, description="One text; or give texts.")
     texts: list[str] | None = Field(None, min_length=1, description="Many texts; or give text.")
+    fit: FitId | None = Field(None, description="What /v1/fit answered: classify with what it learned.")
     top: int | None = Field(
         None, ge=1, le=_MAX_INTEGER, description="Only the probabilities of this many labels, the likeliest first."
     )
@@ -74,6 +76,20 @@ class ClassifyRequest(ClassifierChoice):
         if self.text is None and self.texts is None:
             raise ValueError("neither text nor texts was given")
         return self
+
+
+class FitRequest(ClassifierChoice):
+    """The ``texts`` to learn from, and the settings of the classifier that learns; its method is z-icl+."""
+
+    texts: list[str] = Field(min_length=1, description="The pile: unlabelled texts, most often those to be labelled.")
+    stream: bool = Field(False, description="NDJSON: a line of progress per group of texts, and the answer last.")
+
+
+class MapRequest(_Model):
+    """The ``texts`` to lay out in two dimensions."""
+
+    texts: list[str] = Field(min_length=3, description="At least three.")
+    stream: bool = Field(False, description="NDJSON: lines of progress, and the answer last.")
 
 
 class RetrieveRequest(_Model):
@@ -156,6 +172,13 @@ class PromptParts(_Model):
     input_cut: bool
 
 
+class NearWords(_Model):
+    """Words of a label, and the cosine of the text to them."""
+
+    words: str
+    similarity: float
+
+
 class ExplanationOut(_Model):
     """Why a text got its label. Demonstrations are in the order of the prompt: by default the farthest first."""
 
@@ -166,6 +189,10 @@ class ExplanationOut(_Model):
     )
     experts: dict[str, dict[str, float]] = Field(
         description="What each expert says by itself: probabilities by expert and label; {} for one prompt."
+    )
+    nearest: dict[str, list[NearWords]] = Field(
+        description="The words and descriptions that the encoder compared the text with, by label, nearest first; {} "
+        "where no encoder was asked."
     )
     demonstrations: list[ShownSentence]
     prompt: PromptParts | None = Field(description="Null where no language model was asked.")
@@ -219,6 +246,35 @@ class ClassifyResponse(_Model):
 
     results: list[ResultOut]
     settings: SettingsOut
+
+
+class FitResponse(_Model):
+    """What was learned: its id for /v1/classify, and ``settings.pile``, the number of different texts behind it.
+
+    ``weight`` says how much the texts count, from 0 to 1: less where halves of them lead to different labels. What was
+    learned is kept for a while; one that is gone is a 404, and its texts have to be sent again.
+    """
+
+    fit: FitId
+    weight: float
+    warnings: list[str]
+    settings: SettingsOut
+
+
+class MapResponse(_Model):
+    """The places of the texts, in their order, from -1 to 1; ``outlying`` texts are like no others."""
+
+    points: list[list[float]] = Field(description="x and y of each text.")
+    outlying: list[bool]
+    layout: Literal["tsne", "pca"]
+
+
+class ProgressLine(_Model):
+    """How far a piece of work is, in a stream."""
+
+    stage: str = Field(description="encoding, learning or drawing.")
+    done: int
+    total: int
 
 
 class RetrieveResponse(_Model):
@@ -284,6 +340,7 @@ class LimitsInfo(_Model):
     characters: int = Field(description="Characters per text.")
     labels: int
     k: int
+    pile: int = Field(description="Texts that are learned from, or drawn on a map, together.")
     queue: int = Field(description="Texts that may wait, of all requests.")
     deadline: float = Field(description="Seconds.")
 

@@ -189,7 +189,9 @@ class Connection(H11Protocol):
         head = h11.Response(
             status_code=answer.status_code, headers=answer.raw_headers, reason=STATUS_PHRASES[answer.status_code]
         )
-        for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+        is_head = self.cycle is not None and not self.cycle.response_complete and self.scope["method"] == "HEAD"
+        body = b"" if is_head else bytes(answer.body)
+        for event in (head, h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.write_eof()
 

@@ -16,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 from zicl._util.cache import BoundedCache
 from zicl.apps.serve.limits import RequestLimits
 from zicl.apps.serve.problems import BUSY, OVERDUE, STARTING, STOPPING, RefusedError, refusal
-from zicl.apps.serve.queue import Queue, QueuedJob, QueueFullError, ServerMetrics, StoppingError, Ticket
+from zicl.apps.serve.queue import Queue, QueuedJob, QueueFullError, ServerMetrics, StoppingError, Ticket, Unfinished
+from zicl.apps.serve.schema import ProgressLine
 
 if TYPE_CHECKING:
     from zicl.apps.serve.engine import Engine
@@ -151,26 +152,35 @@ class LineStream(StreamingResponse):
 
 async def _lines(ticket: Ticket, seconds: float) -> AsyncIterator[str]:
     end = time.monotonic() + seconds
-    for _ in range(ticket.count):
+    left = ticket.count
+    while left:
         try:
             index, outcome = await ticket.next(max(0.0, end - time.monotonic()))
         except TimeoutError:
             yield _overdue(seconds).line + "\n"
             return
+        if isinstance(outcome, Unfinished):
+            yield ProgressLine(stage=outcome.stage, done=outcome.done, total=outcome.total).model_dump_json() + "\n"
+            continue
         if isinstance(outcome, Exception):
             yield _job_refusal(outcome).at(index).line + "\n"
             return
         yield outcome.at(index).model_dump_json(exclude_unset=True) + "\n"
+        left -= 1
 
 
 async def _gather(ticket: Ticket) -> list[Any]:
     answers: list[Any] = [None] * ticket.count
-    for _ in range(ticket.count):
+    left = ticket.count
+    while left:
         index, outcome = await ticket.next()
+        if isinstance(outcome, Unfinished):
+            continue
         if isinstance(outcome, Exception):
             refused = _job_refusal(outcome)
             raise refused if ticket.count == 1 else refused.at(index)
         answers[index] = outcome
+        left -= 1
     return answers
 
 

@@ -16,6 +16,7 @@ from zicl.lab.study.outcome import (
     Measure,
     SectionOutcome,
     StudyOutcome,
+    all_seeds,
     copied_nearest,
     interval_series,
     minus,
@@ -52,8 +53,11 @@ def _bins(options: ClosenessOptions, section: SectionOutcome) -> Iterator[tuple[
     """Yield the bins that have enough examples, with the examples in them."""
     similarities = section.similarities(_NAIVE)
     for low, high in pairwise((-1.0, *sorted(options.bins), 1.01)):
-        chosen = {task: examples[(low <= near) & (near < high)] for task, (examples, near) in similarities.items()}
-        count = sum(len(examples) for examples in chosen.values())
+        chosen = {
+            task: {seed: examples[(low <= near) & (near < high)] for seed, (examples, near) in by_seed.items()}
+            for task, by_seed in similarities.items()
+        }
+        count = sum(len(all_seeds(by_seed)) for by_seed in chosen.values())
         if count >= _LEAST:
             name = f"under {high:g}" if low == -1 else f"from {low:g}" if high > 1 else f"{low:g} to {high:g}"
             yield f"{name} ({count})", section.among(chosen)

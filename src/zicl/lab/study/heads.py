@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from zicl._util.registry import did_you_mean
 from zicl.lab.evaluate.methods import ExperimentMethod
@@ -30,16 +30,18 @@ _DEMONSTRATIONS: Mapping[FoundOn, str] = {
 class HeadOptions(StudyOptions):
     """``count`` heads are silenced, found on ``examples`` training examples of ``task`` (by default the first task).
 
-    ``swept`` methods are also run with each number of heads in ``sweep``, ``controls`` with random heads of the same
-    layers, ``draws`` times. ``found_on`` is the kind of demonstrations that heads are found on: nearest training
-    examples with their labels, or nearest sentences of the corpus with random labels.
+    ``methods`` are run with and without them; ``swept`` ones of these (by default all) also with each number of heads
+    in ``sweep``, ``controls`` (by default all) with random heads of the same layers, ``draws`` times. ``found_on`` is
+    the kind of demonstrations that heads are found on: nearest training examples with their labels, or nearest
+    sentences of the corpus with random labels.
     """
 
     count: int = Field(5, ge=1)
+    methods: tuple[str, ...] = Field(tuple(_GRID), min_length=1)
     sweep: tuple[Count, ...] = (1, 2, 10, 20)
-    swept: tuple[str, ...] = tuple(_GRID)
+    swept: tuple[str, ...] = Field(default_factory=lambda given: given.get("methods", ()))
     draws: int = Field(3, ge=1)
-    controls: tuple[str, ...] = tuple(_GRID)
+    controls: tuple[str, ...] = Field(default_factory=lambda given: given.get("methods", ()))
     task: str | None = None
     examples: int = Field(100, ge=1)
     found_on: FoundOn = "training"
@@ -49,12 +51,13 @@ class HeadOptions(StudyOptions):
         """Whether attention heads are found on sentences of the corpus."""
         return self.found_on == "corpus"
 
-    @field_validator("swept", "controls")
+    @field_validator("methods", "swept", "controls")
     @classmethod
-    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _known(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        known = info.data.get("methods", tuple(_GRID))
         for name in names:
-            if name not in _GRID:
-                raise did_you_mean("method of the study of heads", name, _GRID)
+            if name not in known:
+                raise did_you_mean("method of the study of heads", name, known)
         return names
 
 
@@ -80,8 +83,10 @@ def _without(name: str, heads: Sequence[Head], what: str) -> ExperimentMethod:
 def _parts(options: HeadOptions, setup: StudySetup) -> list[StudyPart]:
     scores = setup.heads(options.task, options.examples, options.found_on)
     top = scores.top(options.count)
-    methods: Methods = {name: grid_method(*which) for name, which in _GRID.items()}
-    silenced: Methods = {_silenced(name, options.count): _without(name, top, "copying heads") for name in _GRID}
+    methods: Methods = {name: grid_method(*_GRID[name]) for name in options.methods}
+    silenced: Methods = {
+        _silenced(name, options.count): _without(name, top, "copying heads") for name in options.methods
+    }
     layers, heads = scores.values.shape
     random: Methods = {
         _random(name, draw): _without(name, drawn, f"random heads, draw {draw}")
@@ -101,13 +106,13 @@ def _parts(options: HeadOptions, setup: StudySetup) -> list[StudyPart]:
 def _figures(options: HeadOptions, outcome: StudyOutcome) -> list[StudyFigure | SummaryFigure]:
     def accuracies(section: SectionOutcome) -> Iterator[Series]:
         silent = f"{options.count} copying heads silent"
-        for name, which in _GRID.items():
+        for name in options.methods:
             groups = {"all heads": {name: 1.0}, silent: {_silenced(name, options.count): 1.0}}
-            yield section.bars(method_title(*which), method_style(*which), groups)
+            yield section.bars(method_title(*_GRID[name]), method_style(*_GRID[name]), groups)
 
     def changes(section: SectionOutcome) -> Iterator[Series]:
-        for name, which in _GRID.items():
-            yield section.bars(method_title(*which), method_style(*which), _changes(options, name))
+        for name in options.methods:
+            yield section.bars(method_title(*_GRID[name]), method_style(*_GRID[name]), _changes(options, name))
 
     def sweep(section: SectionOutcome) -> Iterator[Series]:
         counts = sorted({*options.sweep, options.count})
@@ -151,22 +156,27 @@ def _changes(options: HeadOptions, name: str) -> dict[str, dict[str, float]]:
 
 
 def _findings(options: HeadOptions, section: SectionOutcome) -> Iterator[str]:
-    gains = {name: _changes(options, name)["copying heads"] for name in _GRID}
+    gains = {name: _changes(options, name)["copying heads"] for name in options.methods}
 
     def mean(retrievals: Sequence[str], words: Sequence[str]) -> dict[str, float]:
         names = [method_name(retrieval, each) for retrieval in retrievals for each in words]
         return {method: weight / len(names) for name in names for method, weight in gains[name].items()}
 
     each = [f"{points(section.compare(gain))} for {_in_words(name)}" for name, gain in gains.items()]
-    every = [*_GRID, *(_silenced(name, options.count) for name in _GRID)]
-    yield (f"without {options.count} copying heads accuracy changes by {', '.join(each)} ({section.size(every)}).")
+    every = [*gains, *(_silenced(name, options.count) for name in gains)]
+    against = _against_random(options, section)
+    silenced = f"without {options.count} copying heads accuracy changes by {', '.join(each)} ({section.size(every)})."
+    if len(gains) < len(_GRID):
+        yield silenced + against
+        return
+    yield silenced
     # The paper claims something about the retrieval strategy and about the words, each in the mean over the other.
     by_retrieval = section.compare(minus(mean(["nearest"], _WORDS), mean(["physical"], _WORDS)))
     by_words = section.compare(minus(mean(_RETRIEVALS, ["original"]), mean(_RETRIEVALS, ["synonyms"])))
     yield (
         "this change for nearest minus that for physical neighbour, over both kinds of words, is "
         f"{points(by_retrieval)}; with original labels minus with synonyms, over the three ways, {points(by_words)}."
-        f"{_against_random(options, section)}"
+        f"{against}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from zicl.lab.report.statistics import Bootstrap, Interval, Term, contrast, corr
 from zicl.lab.study.figures import Panel, Point, Series
 
 Measure = Callable[[SeedRun], NDArray[np.bool_]]
+# Some examples by task and seed: training examples may be others for every seed, and so what is near.
+Examples = Mapping[str, Mapping[int | None, NDArray[np.int64]]]
 AVERAGE = "average"
 
 
@@ -41,22 +43,22 @@ class SectionOutcome:
     section: ReportSection
     results: ResultSet
     bootstrap: Bootstrap
-    # The examples that are compared, by task; all of all tasks without it.
-    examples: Mapping[str, NDArray[np.int64]] | None = None
+    # The examples that are compared; all of all tasks without it.
+    examples: Examples | None = None
 
     def row(self, method: str) -> dict[str, ReportCell]:
         """Return the cells of a method by task."""
         cells = self.results.row(self.section, method)
         if self.examples is None:
             return cells
-        chosen = {task: examples for task, examples in self.examples.items() if task in cells and len(examples)}
         return {
-            task: replace(cells[task], runs=tuple(run.among(examples) for run in cells[task].runs))
-            for task, examples in chosen.items()
+            task: replace(cells[task], runs=tuple(_runs_among(cells[task].runs, by_seed)))
+            for task, by_seed in self.examples.items()
+            if task in cells and len(all_seeds(by_seed))
         }
 
-    def among(self, examples: Mapping[str, NDArray[np.int64]]) -> SectionOutcome:
-        """Return the outcome of some examples alone, by task; tasks without any are left out."""
+    def among(self, examples: Examples) -> SectionOutcome:
+        """Return the outcome of some examples alone; tasks without any are left out."""
         return replace(self, examples=examples)
 
     def has(self, *methods: str) -> bool:
@@ -89,27 +91,28 @@ class SectionOutcome:
         known = [pair for pair in pairs if pair is not None]
         return self.bootstrap.compare(known) if known else None
 
-    def similarities(self, method: str) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Return each task's examples with the similarity of a method's nearest sentence, the same for all seeds."""
-        found = {}
+    def similarities(self, method: str) -> dict[str, dict[int | None, tuple[NDArray[np.int64], NDArray[np.float64]]]]:
+        """Return each task's examples with the similarity of a method's nearest sentence, by seed."""
+        found = dict[str, dict[int | None, tuple[NDArray[np.int64], NDArray[np.float64]]]]()
         for task, cell in self.row(method).items():
-            if cell.runs and (similarity := cell.runs[0].similarity) is not None:
-                known = ~np.isnan(similarity)
-                found[task] = cell.runs[0].examples[known], similarity[known]
+            for run in cell.runs:
+                if run.similarity is not None:
+                    known = ~np.isnan(run.similarity)
+                    found.setdefault(task, {})[run.seed] = run.examples[known], run.similarity[known]
         return found
 
     def thirds(self, method: str) -> tuple[SectionOutcome, SectionOutcome]:
         """Return the third of each task's examples whose nearest sentence is farthest, and the nearest third."""
-        far, near = dict[str, NDArray[np.int64]](), dict[str, NDArray[np.int64]]()
-        for task, (examples, similarity) in self.similarities(method).items():
-            order = examples[np.argsort(similarity, kind="stable")]
-            third = max(1, len(order) // 3)
-            far[task], near[task] = order[:third], order[-third:]
+        far, near = dict[str, dict[int | None, NDArray[np.int64]]](), dict[str, dict[int | None, NDArray[np.int64]]]()
+        for task, by_seed in self.similarities(method).items():
+            ordered = {seed: each[np.argsort(value, kind="stable")] for seed, (each, value) in by_seed.items()}
+            far[task] = {seed: order[: max(1, len(order) // 3)] for seed, order in ordered.items()}
+            near[task] = {seed: order[-max(1, len(order) // 3) :] for seed, order in ordered.items()}
         return self.among(far), self.among(near)
 
     def median_similarity(self, method: str) -> str:
         """Return the median similarity of a method's nearest sentences, in words."""
-        values = [similarity for _, similarity in self.similarities(method).values()]
+        values = [each for by_seed in self.similarities(method).values() for _, each in by_seed.values()]
         return f"median similarity {np.median(np.concatenate(values)):.2f}" if values else "no rows yet"
 
     def size(self, methods: Sequence[str]) -> str:
@@ -143,6 +146,23 @@ class SectionOutcome:
         seeds = _shared_seeds([self.row(name)[task] for name in present.values() for task in tasks])
         values = {x: self.compare({name: 1}, tasks=tasks, seeds=seeds) for x, name in present.items()}
         return interval_series(title, style, values)
+
+
+def all_seeds(by_seed: Mapping[int | None, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the examples of any seed, each once.
+
+    >>> all_seeds({13: np.array([0, 1]), 21: np.array([1, 2])})
+    array([0, 1, 2])
+    """
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *by_seed.values()]))
+
+
+def _runs_among(runs: Iterable[SeedRun], by_seed: Mapping[int | None, NDArray[np.int64]]) -> Iterator[SeedRun]:
+    """Yield the runs with their seeds' examples alone; a run that is the same for all seeds is paired with each."""
+    for run in runs:
+        examples = all_seeds(by_seed) if run.seed is None else by_seed.get(run.seed, by_seed.get(None))
+        if examples is not None and len(examples):
+            yield run.among(examples)
 
 
 def _shared_seeds(cells: Iterable[ReportCell]) -> list[int | None]:

@@ -21,10 +21,10 @@ from zicl.apps.serve.service import Service
 
 
 @contextmanager
-def running(load: Callable[[], Any], *, token: str | None = None) -> Iterator[str]:
+def running(load: Callable[[], Any], *, token: str | None = None, limits: RequestLimits | None = None) -> Iterator[str]:
     """Give the address of a server that has loaded its classifier."""
     listener, access = listen(Access(port=0, token=token))
-    service = Service(load, RequestLimits())
+    service = Service(load, limits or RequestLimits())
     server, loaded = (
         uvicorn.Server(uvicorn_config(make_app(service, access, load_page()), WAIT_SECONDS)),
         threading.Event(),

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,11 +44,16 @@ def build(folder):
 def address(tmp_path_factory):
     """One server for all tests here; at the end it stops as it should."""
     corpus = build(tmp_path_factory.mktemp("served"))
-    command = [sys.executable, "-m", "zicl", "serve", str(corpus), "--labels", "terrible,great"]
-    command += ["--method", "z-icl", "--k", "8"]
-    log = corpus.parent / "log.txt"
+    given = [str(corpus), "--labels", "terrible,great", "--method", "z-icl", "--k", "8"]
+    with served(corpus.parent / "log.txt", *given) as found:
+        yield found
+
+
+@contextmanager
+def served(log, *given):
+    command = [sys.executable, "-m", "zicl", "serve", *given, "--port", "0", "--offline"]
     with log.open("wb") as stream:
-        server = subprocess.Popen([*command, "--port", "0", "--offline"], stderr=stream, env={**os.environ})
+        server = subprocess.Popen(command, stderr=stream, env={**os.environ})
     try:
         found = wait_until(lambda: re.search(r"http://127\.0\.0\.1:\d+/", log.read_text()) or server.poll())
         assert isinstance(found, re.Match), log.read_text()
@@ -80,11 +86,30 @@ def test_one_text_and_what_the_demonstrations_change(visitor):
 def test_what_the_encoder_says_without_a_prompt(visitor):
     visitor.choose("method", "z-icl+")
     assert visitor.classify(GOOD) == "great"
-    wait_until(lambda: visitor.texts(".expert h3") == ["encoder"])
+    wait_until(lambda: visitor.texts(".expert h3") == ["The encoder"])
     assert len(visitor.texts(".expert .bar")) == 2
     assert visitor.texts(".prompt") == []
     assert visitor.texts(".demo") == []
     assert console_errors(visitor.browser) == []
+
+
+def test_the_example_is_learned_from_and_labelled_with_no_corpus(browser, tmp_path):
+    with served(tmp_path / "log.txt") as address:
+        visitor = Visitor(browser, address).open(ready=False)
+        wait_until(lambda: visitor.texts("#facts span"))
+        console_errors(browser)
+        visitor.click("#example-too")
+        visitor.wait()
+        assert visitor.texts(".pile-words")[0].startswith("Learned from these 60 texts: ")
+        said = [row[2] for row in visitor.rows()]
+        # The first twenty are about the play, then twenty about food; a few are about both.
+        assert said[:20].count("stage") >= 17
+        assert said[20:40].count("table") >= 17
+        visitor.choose("mode", "one")
+        assert visitor.classify("The cook burnt the pie and gave us bread instead.") == "table"
+        wait_until(lambda: visitor.texts("#single .expert h3") == ["The encoder", "The pile", "Together"])
+        assert visitor.texts("#single .near-words dt") == ["stage", "table", "road"]
+        assert console_errors(browser) == []
 
 
 def test_a_csv_file(visitor, tmp_path):

@@ -2,11 +2,14 @@
 
 const undone = (row) => !row.result && !row.problem;
 class Batch extends BatchTable {
-  constructor(place, items, settings, name) {
+  constructor(place, items, settings, name, pile = null) {
     super();
     Object.assign(this, {
       place,
       settings,
+      // What is to be learned before the texts are labelled, and how far that is.
+      pile,
+      stage: null,
       // A server may have a name for texts that fit no label.
       names: [...new Set([...settings.names, ...(info.settings?.none ? [info.settings.none] : [])])],
       name,
@@ -31,22 +34,28 @@ class Batch extends BatchTable {
     this.problem = null;
     this.started = performance.now();
     this.before = this.done;
-    this.drawMeter();
-    say(`Classifying ${this.rows.length} texts`);
+    const { signal } = this.abort,
+      report = (words) => {
+        this.note.textContent = words;
+      };
     try {
-      for (const chunk of this.chunks())
-        await patiently(
-          () => this.stream(chunk),
-          this.abort.signal,
-          (words) => {
-            this.note.textContent = words;
-          },
-        );
+      if (this.pile && !this.settings.learned) {
+        await this.learn(signal, report);
+        this.started = performance.now();
+      }
+      this.drawMeter();
+      say(`Classifying ${this.rows.length} texts`);
+      for (const chunk of this.chunks()) {
+        const ask = () => this.stream(chunk);
+        await patiently(() => this.settings.learned?.ask(ask, signal) ?? ask(), signal, report);
+      }
     } catch (error) {
       if (!this.abort.signal.aborted) this.problem = asProblem(error);
     }
     this.running = false;
+    this.stage = null;
     this.redraw();
+    if (!this.mapPanel.hidden) this.map.show();
     say(
       this.problem
         ? this.problem.title
@@ -56,6 +65,21 @@ class Batch extends BatchTable {
             ? `${this.labelled} of ${this.rows.length} texts are classified, the others were passed over`
             : `All ${this.rows.length} texts are classified`,
     );
+  }
+  async learn(signal, report) {
+    const since = performance.now();
+    const progress = ({ stage, done, total }) => {
+      const read = `${howMany(done, total)} read${timeLeft(done, total, since)}`,
+        words = stage === "learning" ? "learning which are alike" : read;
+      this.stage = { done, total, words };
+      this.drawMeter();
+    };
+    say(`Learning from ${count(this.pile.texts.length, "text", "texts")}`);
+    progress({ stage: "encoding", done: 0, total: this.pile.texts.length });
+    await patiently(() => this.pile.learn(signal, progress), signal, report);
+    this.settings.learned = learned = this.pile;
+    this.stage = null;
+    drawMethodWords();
   }
   chunks() {
     // Small enough to be answered well before the server's deadline.
@@ -125,17 +149,26 @@ class Batch extends BatchTable {
   drawMeter() {
     const all = this.rows.length,
       done = this.done;
-    this.bar.value = done;
-    this.title.textContent = this.running
-      ? "Classifying …"
-      : this.labelled === all
+    this.bar.max = this.stage?.total ?? Math.max(1, all);
+    this.bar.value = this.stage?.done ?? done;
+    this.pileWords.textContent = this.settings.learned?.words() ?? "";
+    const finished =
+      this.labelled === all
         ? count(all, "text classified", "texts classified")
         : `${this.labelled.toLocaleString("en")} of ${count(all, "text", "texts")} classified`;
+    this.title.textContent = this.stage
+      ? `Learning from ${count(this.stage.total, "text", "texts")} …`
+      : this.running
+        ? "Classifying …"
+        : finished;
     const seconds = (performance.now() - (this.started ?? performance.now())) / 1000,
-      rate = (done - this.before) / seconds;
-    this.note.textContent = !this.running
-      ? `${methodName(this.settings.method)}${done === all && seconds >= 1 && rate > 0 ? `, ${rate.toFixed(1)} texts a second` : ""}`
-      : `${done.toLocaleString("en")} of ${all.toLocaleString("en")}${rate > 0 && seconds > 1 ? `, about ${count(Math.max(1, Math.ceil((all - done) / rate)), "second", "seconds")} left` : ""}`;
+      fresh = done - this.before;
+    const rate = done === all && seconds >= 1 && fresh > 0 ? `, ${(fresh / seconds).toFixed(1)} texts a second` : "";
+    this.note.textContent = this.stage
+      ? this.stage.words
+      : this.running
+        ? howMany(done, all) + timeLeft(fresh, all - this.before, this.started)
+        : methodName(this.settings.method) + rate;
     const tenth = Math.floor((10 * done) / all);
     if (this.running && tenth > (this.said ?? 0)) {
       this.said = tenth;

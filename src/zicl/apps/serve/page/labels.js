@@ -45,7 +45,9 @@ function labelRow(label, number) {
       ? "add …"
       : label.found?.length
         ? `automatic: ${label.found.join(", ")}`
-        : "synonyms: automatic";
+        : info.corpus
+          ? "synonyms: automatic"
+          : "synonyms, if any";
     const offers = (label.offers ?? []).map((word) =>
       h(
         "button",

@@ -1,13 +1,5 @@
 // One text, explained.
 
-const EXPERTS = {
-  encoder: "encoder: how close the text is to what a label means",
-  cosine: "cosine: how close the text is to a label's description",
-  pile: "pile: which texts of the pile it is like",
-  channel: "channel: how well the model predicts the text from the label",
-  direct: "direct: how well the model predicts the label from the text",
-};
-
 class Reasons {
   /* The answer to one text, under several methods, each with its demonstrations and its prompt. */
   constructor(place, text, settings) {
@@ -19,7 +11,7 @@ class Reasons {
       chosen: settings.method,
       abort: new AbortController(),
     });
-    this.methods = [...new Set([...compared(), settings.method])];
+    this.methods = [...new Set([...compared(settings.method), settings.method])];
     this.branch = null;
     this.all = false;
     this.draw();
@@ -34,8 +26,13 @@ class Reasons {
     try {
       const body = { ...bodyFor(this.settings, method), text: this.text, explain: true };
       const { signal } = this.abort;
-      const answer = await patiently(async () => (await call("v1/classify", { body, signal })).json(), signal, say);
-      this.answers.set(method, { result: answer.results[0] });
+      const question = async () => (await call("v1/classify", { body, signal })).json();
+      const answer = await patiently(
+        () => ("fit" in body ? this.settings.learned.ask(question, signal) : question()),
+        signal,
+        say,
+      );
+      this.answers.set(method, { result: answer.results[0], settings: answer.settings });
       if (method === "z-icl") noteSynonyms(answer.settings.labels);
     } catch (error) {
       if (this.abort.signal.aborted) return;
@@ -74,7 +71,7 @@ class Reasons {
         h(
           "header",
           {},
-          h("h2", { id: two }, asksModel() ? "What the demonstrations change" : "What the pile changes"),
+          h("h2", { id: two }, `What the ${learns(this.settings.method) ? "pile changes" : "demonstrations change"}`),
           this.change,
         ),
         this.compare,
@@ -119,9 +116,9 @@ class Reasons {
     }
   }
   drawChange() {
-    const result = (method) => this.answers.get(method)?.result;
-    const before = result("no-demos"),
-      after = result("z-icl"),
+    const result = (method) => this.answers.get(method)?.result,
+      pair = learns(this.settings.method) ? ["encoder", this.settings.method] : ["no-demos", "z-icl"];
+    const [before, after] = pair.map(result),
       label = (words) => h("b", {}, words);
     if (!before || !after) {
       this.change.replaceChildren(
@@ -131,20 +128,18 @@ class Reasons {
     }
     const { margin: was } = before,
       { margin: is } = after;
-    if (before.label !== after.label)
-      this.change.replaceChildren(
-        "Alone the model says ",
-        label(before.label),
-        `, ${points(was)} ahead. With pseudo-demonstrations it says `,
-        label(after.label),
-        `, ${points(is)} ahead.`,
-      );
-    else
-      this.change.replaceChildren(
-        "With and without pseudo-demonstrations the model says ",
-        label(after.label),
-        `; they move its lead from ${points(was)} to ${points(is)}.`,
-      );
+    const pile = learns(this.settings.method) ? this.answers.get(this.settings.method).settings.pile : null;
+    const who = pile === null ? "the model" : "the encoder",
+      what = pile === null ? "pseudo-demonstrations" : `what was learned from ${count(pile, "text", "texts")}`;
+    const words =
+      before.label === after.label
+        ? [`With and without ${what} ${who} says `, label(after.label)]
+        : [`Alone ${who} says `, label(before.label), `, ${points(was)} ahead. With ${what} it says `, label(after.label)];
+    if (pile === 0)
+      this.change.replaceChildren("Nothing was learned from texts yet: classify many, and it learns from them.");
+    else if (before.label === after.label)
+      this.change.replaceChildren(...words, `; its lead moves from ${points(was)} to ${points(is)}.`);
+    else this.change.replaceChildren(...words, `, ${points(is)} ahead.`);
   }
   drawVerdict() {
     const answer = this.answers.get(this.chosen),
@@ -156,7 +151,7 @@ class Reasons {
         h(
           "div",
           {},
-          h("span", { class: "over-line" }, `Asking the model · ${methodName(this.chosen)}`),
+          h("span", { class: "over-line" }, `Asking the ${promptless(this.chosen) ? "encoder" : "model"} · ${methodName(this.chosen)}`),
           h("p", { class: "winner" }, bones("big")),
           input,
         ),
@@ -273,41 +268,10 @@ class Reasons {
     }
     const explanation = answer.result?.explanation;
     this.evidence.replaceChildren(
-      ...(explanation ? [this.experts(explanation)] : []),
+      ...(explanation ? [expertsCard(explanation, answer.result, this.settings.names)] : []),
       ...(explanation?.prompt
         ? [this.demonstrations(explanation), this.prompt(explanation, answer.result.label)]
         : []),
-    );
-  }
-  /* What each expert says by itself, where several were asked or no prompt was. */
-  experts(explanation) {
-    const said = Object.entries(explanation.experts ?? {}),
-      { names } = this.settings,
-      id = newId();
-    if (!said.length) return "";
-    const likeliest = (shares) =>
-      namesOf({ probabilities: shares }, names).reduce((best, name) => (shares[name] > shares[best] ? name : best), names[0]);
-    return h(
-      "section",
-      { class: "panel block", "aria-labelledby": id },
-      h(
-        "header",
-        {},
-        h("h2", { id }, "What each expert says"),
-        h("span", { class: "quiet" }, said.map(([name]) => EXPERTS[name] ?? name).join("; ")),
-      ),
-      h(
-        "div",
-        { class: "experts" },
-        said.map(([name, probabilities]) =>
-          h(
-            "div",
-            { class: "expert" },
-            h("h3", {}, name),
-            bars({ labels: [likeliest(probabilities)], probabilities }, names, { thin: true, most: 6 }),
-          ),
-        ),
-      ),
     );
   }
   prompt(explanation, label) {

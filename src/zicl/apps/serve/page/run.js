@@ -45,9 +45,16 @@ async function run() {
   }
   if (mode() === "many") {
     reveal("batch");
-    await startBatch(new Batch($("batch"), texts, settings, file ? file.name.replace(/\.[^.]*$/, "") : "texts"));
+    // A file is its own pile: its texts are learned from, then labelled.
+    const pile = learns(settings.method) && $("learn").checked
+      ? new Learned(texts.map((each) => each.text), settings, file?.name)
+      : null;
+    await startBatch(
+      new Batch($("batch"), texts, settings, file ? file.name.replace(/\.[^.]*$/, "") : "texts", pile),
+    );
     return;
   }
+  if (learned?.key === learnedKey(settings)) settings.learned = learned;
   const reasons = new Reasons($("single"), texts[0].text, settings);
   current = reasons;
   running(true);

@@ -1,20 +1,27 @@
 // Settings: method, numbers, and the link that keeps them.
 
 const METHODS = {
-  "z-icl+": ["Z-ICL+", "the encoder and the pile"],
-  encoder: ["Encoder", "what the labels mean"],
+  "z-icl+": ["Z-ICL+", "what the labels mean, and which texts are alike"],
+  encoder: ["Encoder", "what the labels mean, text by text"],
   "z-icl": ["Z-ICL", "neighbours, synonyms"],
   naive: ["Naive", "nearest, with labels"],
   "random-inputs": ["Random inputs", "any, with labels"],
   "no-demos": ["No demos", "the model alone"],
 };
 const SERVED = "";
+// These show sentences of a corpus, which a server need not have.
+const FROM_CORPUS = ["z-icl", "naive", "random-inputs"];
 // A server that asks no language model would load one for the others.
 const COMPARED = ["no-demos", "naive", "z-icl"],
   ENCODED = ["encoder"];
 const asksModel = () => Boolean(info.lm ?? !info.settings);
-const compared = () =>
-  (asksModel() ? COMPARED : ENCODED).filter((method) => !info.methods || info.methods.includes(method));
+/* Whether a method builds no prompt; the server's own may, if other experts were added to it. */
+const promptless = (method) =>
+  ["encoder", "z-icl+"].includes(method) && !(info.lm && method === info.settings?.method);
+const compared = (chosen) =>
+  (asksModel() && !promptless(chosen) ? COMPARED : ENCODED).filter(
+    (method) => !info.methods || info.methods.includes(method),
+  );
 const methodName = (method) => METHODS[method]?.[0] ?? (method === SERVED ? "As served" : method);
 const methodWords = (method) => METHODS[method]?.[1] ?? "the settings of the command line";
 const INFERENCES = { channel: "P(text | label)", direct: "P(label | text)", both: "both joined" };
@@ -39,6 +46,7 @@ const sentLabel = ({ name, words, synonyms, description }) => ({
   ...(description ? { description } : {}),
 });
 const usedLabels = () => labels.filter((label) => label.name.trim());
+const sameLabels = () => JSON.stringify(usedLabels().map(sentLabel)) === JSON.stringify(served.map(sentLabel));
 const mode = () => document.querySelector("input[name=mode]:checked").value;
 
 function number(id, what) {
@@ -57,14 +65,13 @@ function number(id, what) {
 function readSettings() {
   checkLabels();
   const settings = { method: document.querySelector("input[name=method]:checked")?.value ?? SERVED };
-  const same = JSON.stringify(usedLabels().map(sentLabel)) === JSON.stringify(served.map(sentLabel));
   const k = number("k", "k"),
     seed = number("seed", "The seed");
   return {
     ...settings,
     names: usedLabels().map((label) => label.name.trim()),
     body: {
-      ...(same ? {} : { labels: usedLabels().map(sentLabel) }),
+      ...(sameLabels() ? {} : { labels: usedLabels().map(sentLabel) }),
       ...($("inference").value ? { inference: $("inference").value } : {}),
       ...($("template").value ? { template: $("template").value } : {}),
       ...(k === null ? {} : { k }),
@@ -73,6 +80,8 @@ function readSettings() {
   };
 }
 const bodyFor = (settings, method) => {
+  // What was learned has its own settings.
+  if (settings.learned && method === settings.method) return { fit: settings.learned.id };
   const { k, ...rest } = settings.body;
   // Without demonstrations there is nothing to count.
   const counts = k !== undefined && !["no-demos", "encoder", "z-icl+"].includes(method);
@@ -92,7 +101,10 @@ function fragment(withTexts = false) {
 }
 let ready = false;
 function rememberSettings() {
-  if (ready) history.replaceState(null, "", fragment());
+  if (!ready) return;
+  history.replaceState(null, "", fragment());
+  drawMethodWords();
+  drawSetName();
 }
 
 function applyFragment() {
@@ -151,5 +163,6 @@ function applyFragment() {
     $("texts").value = parts.get("texts");
   }
   drawLabels();
+  drawMethodWords();
   tellLength();
 }

@@ -22,7 +22,9 @@ function theme(next) {
 }
 
 function drawChoices() {
-  const known = info.methods ?? Object.keys(METHODS);
+  const known = (info.methods ?? Object.keys(METHODS)).filter(
+    (name) => info.corpus !== null || !FROM_CORPUS.includes(name),
+  );
   const order = [
     ...Object.keys(METHODS).filter((name) => known.includes(name)),
     ...known.filter((name) => !(name in METHODS)),
@@ -80,10 +82,6 @@ function drawChoices() {
   if (info.limits?.k) $("k").max = String(info.limits.k);
 }
 
-const drawMethodWords = () => {
-  $("method-words").textContent = methodWords(document.querySelector("input[name=method]:checked")?.value ?? SERVED);
-};
-
 async function start() {
   theme();
   $("run-key").textContent = /Mac|iP(hone|ad)/.test(navigator.platform) ? "⌘ ↵" : "Ctrl ↵";
@@ -108,8 +106,12 @@ async function start() {
     $("facts").replaceChildren(...facts.filter(Boolean).map((fact) => h("span", {}, fact)));
     $("version").textContent = `zicl ${info.versions.zicl ?? ""}`;
     served = info.settings.labels.map(plainLabel);
+    $("suggest").hidden = !corpus;
+    $("learn").checked = !info.settings.pile;
+    // A method that learns from texts is for many of them.
+    if (learns(info.settings.method) && !info.settings.pile && !$("text").value) setMode("many");
     // Keep labels that were typed while the server started.
-    if (!usedLabels().length) labels = structuredClone(served);
+    if (!usedLabels().length && served.length) labels = structuredClone(served);
     drawChoices();
   } catch (error) {
     $("empty").hidden = true;
@@ -121,6 +123,7 @@ async function start() {
   }
   applyFragment();
   ready = true;
+  drawSetName();
   addEventListener("hashchange", () => {
     if (location.hash.includes("=")) applyFragment();
   });
@@ -162,6 +165,7 @@ $("file-away").addEventListener("click", () => {
 });
 document.querySelectorAll("input[name=mode]").forEach((radio) => radio.addEventListener("change", showMode));
 for (const id of ["inference", "template", "k", "seed"]) $(id).addEventListener("change", rememberSettings);
+$("learn").addEventListener("change", drawMethodWords);
 addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
     event.preventDefault();

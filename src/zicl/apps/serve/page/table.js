@@ -21,6 +21,9 @@ class BatchTable {
     this.bar = h("progress", { max: Math.max(1, this.rows.length), "aria-label": "Texts classified" });
     this.note = h("span", { class: "small quiet" });
     this.title = h("h2", { id: one });
+    this.pileWords = h("p", { class: "small quiet pile-words" });
+    this.map?.abort?.abort();
+    this.map = new MapView(this);
     this.again = h("div", { class: "slot" });
     this.counts = h("div", { class: "counts", role: "group", "aria-label": "Texts by label" });
     this.choice = h(
@@ -94,13 +97,14 @@ class BatchTable {
       h(
         "section",
         { class: "panel block", "aria-labelledby": one },
-        h("div", { class: "meter" }, h("div", { class: "row" }, this.title, this.note), this.bar),
+        h("div", { class: "meter" }, h("div", { class: "row" }, this.title, this.note), this.bar, this.pileWords),
         this.again,
       ),
       h(
         "section",
         { class: "panel block", "aria-labelledby": two },
-        h("h2", { class: "unseen", id: two }, "Table of results"),
+        h("h2", { class: "unseen", id: two }, "Results"),
+        this.tabs(),
         this.counts,
         h(
           "div",
@@ -114,6 +118,11 @@ class BatchTable {
           ),
           h("div", { class: "downloads" }, this.save),
         ),
+        this.tablePanel,
+        this.mapPanel,
+      ),
+    );
+    this.tablePanel.append(
         h(
           "div",
           { class: "scroll", tabindex: "0", role: "region", "aria-label": "Results, scrollable" },
@@ -135,9 +144,47 @@ class BatchTable {
           ),
         ),
         this.pages,
-      ),
     );
     this.redraw();
+  }
+  /* Two views of the same rows; arrow keys move between them, as between tabs anywhere. */
+  tabs() {
+    const ids = [newId(), newId()];
+    const panel = (at, hidden) =>
+      h("div", { role: "tabpanel", id: `${ids[at]}-panel`, "aria-labelledby": ids[at], hidden });
+    this.tablePanel = panel(0, false);
+    this.mapPanel = panel(1, true);
+    this.mapPanel.append(this.map.place);
+    const panels = [this.tablePanel, this.mapPanel];
+    const tabs = ["Table", "Map"].map((words, at) =>
+      h(
+        "button",
+        {
+          class: "tab",
+          type: "button",
+          role: "tab",
+          id: ids[at],
+          "aria-controls": `${ids[at]}-panel`,
+          onclick: () => choose(at),
+          onkeydown: (event) => {
+            if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
+            choose(1 - at);
+            tabs[1 - at].focus();
+          },
+        },
+        words,
+      ),
+    );
+    const choose = (chosen) => {
+      tabs.forEach((tab, at) => {
+        tab.setAttribute("aria-selected", String(at === chosen));
+        tab.tabIndex = at === chosen ? 0 : -1;
+        panels[at].hidden = at !== chosen;
+      });
+      if (chosen === 1) this.map.show();
+    };
+    choose(0);
+    return h("div", { class: "tabs", role: "tablist", "aria-label": "View of the results" }, tabs);
   }
   redrawSoon() {
     this.pending ??= setTimeout(() => this.redraw(), 120);
@@ -205,6 +252,7 @@ class BatchTable {
                 this.redraw();
               },
             },
+            hueDot(this.names.indexOf(name)),
             name,
             " ",
             h("b", {}, "0"),
@@ -233,6 +281,7 @@ class BatchTable {
         : `${count(this.labelled, "text", "texts")}; open a row to see why`;
     const cut = rows.filter((row) => row.result.truncated).length;
     if (cut) this.caption.textContent += `; ${count(cut, "was", "were")} too long, and only a part was read`;
+    if (!this.mapPanel.hidden) this.map.draw();
     const focused = this.tbody.contains(document.activeElement) ? document.activeElement.dataset.at : null;
     // Keep the elements of rows that stay: one may be clicked or read while others arrive.
     const leaf = rows.slice(PAGE * this.page, PAGE * (this.page + 1));
@@ -322,7 +371,15 @@ class BatchTable {
     }));
     download(
       `${this.name}-labelled.json`,
-      JSON.stringify({ settings: bodyFor(this.settings, this.settings.method), results }, null, 2),
+      JSON.stringify(
+        {
+          settings: bodyFor({ ...this.settings, learned: null }, this.settings.method),
+          learned_from: this.settings.learned?.pile ?? info.settings?.pile ?? 0,
+          results,
+        },
+        null,
+        2,
+      ),
       "application/json",
     );
   }

@@ -1,18 +1,5 @@
 // Texts: typed, dropped, chosen.
 
-const EXAMPLES = [
-  "The choir was so good that the rain outside simply stopped mattering.",
-  "My parcel has been standing in the same depot for nine days, and nobody picks up the telephone.",
-  "We walked an hour for that bread, ate half of it on the way back, and went again the next morning.",
-];
-const EXAMPLE_LINES = [
-  "The lamp failed twice in the first act, and still nobody in the hall wanted the evening to end.",
-  "Two hours of speeches, a cold supper, and a chair with three legs.",
-  "The lighthouse keeper never speaks, and her silence is the best thing in the film.",
-  "I counted the ceiling tiles, then I counted them again.",
-  "They bake at four in the morning, and by nine the shelves are empty for a reason.",
-  "The screen went dark in the first week and the shop blamed the weather.",
-];
 let example = 0;
 let file = null;
 
@@ -23,6 +10,7 @@ function setMode(value) {
 function showMode() {
   $("one-box").hidden = mode() !== "one";
   $("many-box").hidden = mode() === "one";
+  drawMethodWords();
   tellLength();
 }
 function giveExample() {
@@ -36,7 +24,7 @@ function giveExample() {
     $("texts").focus();
   }
   if (!usedLabels().length) {
-    labels = ["terrible", "great"].map(plainLabel);
+    labels = EXAMPLE_LABELS.map(plainLabel);
     drawLabels();
   }
   tellLength();

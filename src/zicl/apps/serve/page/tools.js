@@ -18,6 +18,7 @@ function h(tag, attributes = {}, ...children) {
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const points = (margin) => `${(100 * margin).toFixed(1)} points`;
 const count = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+const howMany = (done, all) => `${done.toLocaleString("en")} of ${all.toLocaleString("en")}`;
 const say = (words) => {
   $("status").textContent = words;
 };

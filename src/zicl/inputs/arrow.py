@@ -1,0 +1,107 @@
+"""Read the rows of .parquet, .arrow and .feather files, few at a time, and write .parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from zicl.exceptions import TextError, first_line
+from zicl.inputs.files import check_names, display_name, record_limit, too_long
+
+_ROWS = 256
+_KINDS = {"parquet": "Parquet", "arrow": "Arrow"}
+
+
+def arrow_rows(
+    path: str, kind: str = "parquet", columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the values of every row of a file of this kind, all columns or some; few rows at a time.
+
+    If one of ``columns`` is missing, rows have all: whoever needs it can say which there are.
+    """
+    import pyarrow as pa
+
+    name, number, longest = display_name(path), 0, record_limit()
+    try:
+        for batch in (_parquet_batches if kind == "parquet" else _ipc_batches)(path, name, columns):
+            if batch.nbytes > longest:
+                _check_lengths(batch, name, number, longest)
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+    except TextError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError) as error:
+        raise TextError(
+            f"{name} is not a valid {_KINDS[kind]} file: {first_line(error)}",
+            hint="it may be truncated or misnamed: fetch it again",
+        ) from error
+
+
+def _parquet_batches(path: str, name: str, columns: Sequence[str] | None) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        check_names(file.schema_arrow.names, name)
+        yield from file.iter_batches(_ROWS, columns=_there(columns, file.schema_arrow.names))
+
+
+def _ipc_batches(path: str, name: str, columns: Sequence[str] | None) -> Iterator[Any]:
+    """Yield the batches of a file of the one or the other form: pandas and polars write files, ``datasets`` streams."""
+    import pyarrow as pa
+
+    with pa.memory_map(path) as source:
+        try:
+            reader = pa.ipc.open_file(source)
+        except pa.ArrowInvalid:
+            source.seek(0)
+            reader = pa.ipc.open_stream(source)
+        check_names(reader.schema.names, name)
+        wanted = _there(columns, reader.schema.names)
+        batches = (
+            (reader.get_batch(number) for number in range(reader.num_record_batches))
+            if isinstance(reader, pa.RecordBatchFileReader)
+            else iter(reader)
+        )
+        for batch in batches:
+            batch.validate(full=True)
+            part = batch if wanted is None else batch.select(wanted)
+            yield from (part.slice(start, _ROWS) for start in range(0, part.num_rows, _ROWS))
+
+
+def _there(columns: Sequence[str] | None, names: Sequence[str]) -> list[str] | None:
+    """Return the columns to read; None for all of them."""
+    return list(columns) if columns and set(columns) <= set(names) else None
+
+
+def _check_lengths(batch: Any, name: str, before: int, longest: int) -> None:
+    for row in range(batch.num_rows):
+        if batch.slice(row, 1).nbytes > longest:
+            raise too_long(f"{name}, row {before + row + 1}")
+
+
+def check_parquet_fits(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Check that every column has values of one type: a .parquet file holds no others."""
+    for name in dict.fromkeys(name for row in rows for name in row):
+        _column(name, [row.get(name) for row in rows])
+
+
+def write_parquet(path: Path, columns: Sequence[str], records: Sequence[Mapping[str, Any]]) -> None:
+    """Write records as a .parquet file; the types of its columns are those of the values."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({name: _column(name, [row.get(name) for row in records]) for name in columns}), path)
+
+
+def _column(name: str, values: list[Any]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError) as error:
+        raise TextError(
+            f"the column {name!r} has values of several types, and cannot be written as Parquet ({first_line(error)})",
+            hint="give its values one type, or write .csv or .jsonl",
+        ) from error

@@ -1,0 +1,266 @@
+"""Read the rows of a sheet of an Excel workbook, and write rows as a workbook.
+
+The first row with anything in it is the header. Numbers and booleans stay what they are, dates become text, and errors
+like #N/A are empty cells; a formula has the value that was last computed for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from zicl._util.process import require_extra
+from zicl.exceptions import TextError, UsageError, first_line
+from zicl.inputs.files import RECORD_LIMIT, check_names, display_name, record_limit, split_sheet, too_long
+
+_BATCH = 256
+# What Excel allows in a sheet. A file may claim more.
+_MAX_ROWS, _MAX_COLUMNS, _MAX_CELL = 1_048_576, 16_384, 32_767
+# A workbook may unpack to this many times the limit of a record, and a large part of it to so many times its size:
+# text is packed to a tenth, and a sheet of equal cells to a fiftieth.
+_UNPACKED, _RATIO = 32, 200
+# What another format that is called .xlsx begins with: an old workbook, or one with a password.
+_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+# Written as _xHHHH_: characters that XML has none for, and what would be read as one of them.
+_ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9a-fA-F]{4}_)")
+_ESCAPE = re.compile("_x(?![dD][89a-fA-F])([0-9a-fA-F]{4})_")
+_FORMULA = ("=", "+", "-", "@")
+# Larger numbers lose digits in a spreadsheet.
+_LARGEST = 10**15
+
+
+# -- reading -----------------------------------------------------------------------------------------
+
+
+def excel_rows(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a sheet by the names in its header; ``book.xlsx#Sheet`` names one of several sheets.
+
+    Empty rows below the last one with a value are left out.
+    """
+    require_extra("excel", "reading .xlsx files", "openpyxl")
+    file, sheet = split_sheet(path)
+    name = display_name(path)
+    _check_size(file, display_name(file))
+    rows = _cells(file, sheet, name)
+    header = next((row for row in rows if row), [])
+    names = ["" if value is None else str(value).strip() for value in header]
+    check_names([each for each in names if each], name)
+    empty = 0
+    for number, row in enumerate(rows, start=1):
+        if not row:
+            empty += 1
+            continue
+        yield from ({each: None for each in names if each} for _ in range(empty))
+        empty = 0
+        unnamed = [n for n, value in enumerate(row) if value is not None and not (n < len(names) and names[n])]
+        if unnamed:
+            raise TextError(
+                f"{name}, row {number} below the header: it has a value in column {_letter(unnamed[0])}, which has no "
+                "name in the header",
+                hint="the header is the first row with anything in it: name the column there, or remove it",
+            )
+        yield {each: row[n] if n < len(row) else None for n, each in enumerate(names) if each}
+
+
+def _check_size(path: str, name: str) -> None:
+    """Check how large a workbook is when unpacked, before any of it is."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        with Path(path).open("rb") as stream:
+            old = stream.read(4) == _OLD_WORKBOOK
+        raise TextError(
+            f"{name} is not an .xlsx workbook: "
+            + ("an old .xls, or one with a password" if old else first_line(error)),
+            hint="open it in a spreadsheet program, and save it as .xlsx"
+            + (", without a password" if old else "; it may be truncated or misnamed"),
+        ) from error
+    limit = record_limit()
+    bombs = [part for part in parts if part.file_size > limit and part.file_size > _RATIO * part.compress_size]
+    if bombs or sum(part.file_size for part in parts) > _UNPACKED * limit:
+        raise TextError(
+            f"{name} unpacks to {sum(part.file_size for part in parts) >> 20:,} MB"
+            + (f", {bombs[0].filename} to more than {_RATIO} times its size" if bombs else ""),
+            hint="save the sheet as .csv, which is read row by row"
+            + ("" if bombs else f"; or raise the limit: {RECORD_LIMIT}=64"),
+        )
+
+
+def _cells(path: str, sheet: str | None, name: str) -> Iterator[list[Any]]:
+    """Yield the values of every row of the sheet, without the empty cells at its end."""
+    # A library reads what a stranger wrote: whatever it stumbles over is a damaged file.
+    try:
+        with warnings.catch_warnings():
+            # It warns of styles and rules that it does not know.
+            warnings.simplefilter("ignore")
+            from openpyxl import load_workbook
+
+            book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        try:
+            rows, number = _rows(_find_sheet(book, sheet, name)), 0
+            while batch := _next(rows, _BATCH):
+                for row in batch:
+                    number += 1
+                    yield _values(row, name, number)
+        finally:
+            book.close()
+    except (TextError, MemoryError):
+        raise
+    except Exception as error:
+        raise TextError(
+            f"{name} is not a valid .xlsx workbook: {first_line(error)}",
+            hint="open it in a spreadsheet program, and save it again as .xlsx",
+        ) from error
+
+
+def _rows(sheet: Any) -> Iterator[Sequence[Any]]:
+    # The size that a file states for a sheet may be wrong, and rows would be cut.
+    sheet.reset_dimensions()
+    yield from sheet.iter_rows(values_only=True)
+
+
+def _next(rows: Iterator[Sequence[Any]], count: int) -> list[Sequence[Any]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(islice(rows, count))
+
+
+def _find_sheet(book: Any, wanted: str | None, name: str) -> Any:
+    """Return the sheet of this name, or the only visible one that has a value."""
+    listed = ", ".join(repr(sheet.title) for sheet in book.worksheets)
+    if wanted is not None:
+        found = next((sheet for sheet in book.worksheets if sheet.title == wanted), None)
+        if found is None:
+            raise TextError(f"{name}: there is no such sheet", hint=f"there are: {listed}")
+        return found
+    filled = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible" and _has_value(sheet)]
+    if len(filled) == 1:
+        return filled[0]
+    if filled:
+        raise TextError(
+            f"{name} has {len(filled)} sheets with rows: {', '.join(repr(sheet.title) for sheet in filled)}",
+            hint=f"name one of them behind a #: '{name}#{filled[0].title}'",
+        )
+    raise TextError(f"{name} has no visible sheet with a value", hint=f"check the file; its sheets are: {listed}")
+
+
+def _has_value(sheet: Any) -> bool:
+    rows = _rows(sheet)
+    while batch := _next(rows, 1):
+        if any(value is not None for value in batch[0]):
+            return True
+    return False
+
+
+def _values(row: Sequence[Any], name: str, number: int) -> list[Any]:
+    if number > _MAX_ROWS:
+        raise TextError(f"{name} has more than {_MAX_ROWS:,} rows", hint="it is damaged: save it again as .xlsx")
+    values = [_value(value) for value in row]
+    while values and values[-1] is None:
+        values.pop()
+    if sum(len(value) for value in values if isinstance(value, str)) > record_limit():
+        raise too_long(f"{name}, row {number}")
+    return values
+
+
+def _value(value: Any) -> Any:
+    r"""Return the value of a cell: text, a number, a boolean or None.
+
+    >>> _value(7.0), _value(datetime(2024, 5, 1)), _value("#N/A"), _value("one_x000D_two")
+    (7, '2024-05-01', None, 'one\rtwo')
+    """
+    from openpyxl.cell.cell import ERROR_CODES
+
+    if isinstance(value, str):
+        return None if value in ERROR_CODES or not value else _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST:
+        return int(value)
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == time() else value.isoformat(" ")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _letter(column: int) -> str:
+    from openpyxl.utils import get_column_letter
+
+    letter: str = get_column_letter(column + 1)
+    return letter
+
+
+# -- writing -----------------------------------------------------------------------------------------
+
+
+def check_workbook_columns(columns: Sequence[str], path: Path) -> None:
+    """Check that a sheet can have so many columns."""
+    if len(columns) > _MAX_COLUMNS:
+        raise UsageError(
+            f"{path}: a sheet has at most {_MAX_COLUMNS:,} columns, and {len(columns):,} would be written",
+            hint="write .csv, .jsonl or .parquet, or fewer columns",
+        )
+
+
+def check_workbook_fits(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Check that a sheet can hold these rows: Excel cuts longer texts, and reads no further rows."""
+    if len(rows) >= _MAX_ROWS:
+        raise UsageError(
+            f"{path}: a sheet holds {_MAX_ROWS - 1:,} rows below its header, and there are {len(rows):,}",
+            hint="write .csv, .jsonl or .parquet",
+        )
+    for number, row in enumerate(rows, start=1):
+        for name, value in row.items():
+            if isinstance(value, str) and _length(value) > _MAX_CELL:
+                raise UsageError(
+                    f"{path}: a cell holds {_MAX_CELL:,} characters, and row {number}, column {name!r}, has "
+                    f"{_length(value):,}",
+                    hint="write .csv, .jsonl or .parquet, or cut the text",
+                )
+
+
+def write_workbook(path: Path, columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> None:
+    """Write records as the only sheet of a workbook; no text becomes a formula, and none is cut."""
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("zicl")
+    sheet.freeze_panes = "A2"
+
+    def cell(value: Any) -> Any:
+        made = WriteOnlyCell(sheet, _cell_value(value))
+        if isinstance(made.value, str):
+            # Else a text that begins with = is a formula, and one like #N/A an error.
+            made.data_type = "s"
+            if made.value.startswith(_FORMULA):
+                # And again when somebody edits it.
+                made.quotePrefix = True
+        return made
+
+    sheet.append([cell(name) for name in columns])
+    for record in records:
+        sheet.append([cell(record.get(name)) for name in columns])
+    book.save(path)
+
+
+def _cell_value(value: Any) -> Any:
+    """Return what a cell holds: None, a boolean, a number that it can hold, or text."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and abs(value) < _LARGEST:
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return _ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+
+
+def _length(text: str) -> int:
+    """Return the number of characters as Excel counts them, 2 for those outside the basic plane."""
+    return len(str(_cell_value(text)).encode("utf-16-le")) // 2

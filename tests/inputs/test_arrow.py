@@ -1,0 +1,77 @@
+"""Parquet and Arrow files: of any writer, few rows at a time, and columns of one type."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from zicl.exceptions import TextError
+from zicl.inputs import arrow
+from zicl.inputs.arrow import arrow_rows, check_parquet_fits, write_parquet
+from zicl.inputs.tables import read_records, read_rows
+
+TABLE = pa.table({"id": [1, 2], "text": ["One lamp.", "Two lamps."]})
+
+
+def write(path, form):
+    if form == "feather":
+        import pandas as pd
+
+        pd.DataFrame(TABLE.to_pydict()).to_feather(path)
+    elif form == "polars":
+        import polars as pl
+
+        pl.DataFrame(TABLE.to_pydict()).write_ipc(path)
+    else:
+        make = pa.ipc.new_file if form == "file" else pa.ipc.new_stream
+        with make(str(path), TABLE.schema) as writer:
+            writer.write_table(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("a.arrow", "file"),
+        ("a.arrow", "stream"),
+        ("a.feather", "feather"),
+        ("A.FEATHER", "feather"),
+        ("a.ipc", "polars"),
+    ],
+)
+def test_arrow_files_of_all_writers_are_read(tmp_path, name, form):
+    write(tmp_path / name, form)
+    assert read_records(str(tmp_path / name)) == TABLE.to_pylist()
+    assert [row.id for row in read_rows(str(tmp_path / name))] == ["1", "2"]
+    assert next(arrow_rows(str(tmp_path / name), "arrow", ["text"])) == (1, {"text": "One lamp."})
+
+
+def test_rows_come_a_few_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrow, "_ROWS", 1)
+    write(tmp_path / "a.arrow", "file")
+    assert [number for number, _ in arrow_rows(str(tmp_path / "a.arrow"), "arrow")] == [1, 2]
+
+
+def test_a_damaged_file_and_columns_of_one_name_are_refused(tmp_path):
+    write(tmp_path / "a.arrow", "file")
+    for content in (b"", b"One lamp.", (tmp_path / "a.arrow").read_bytes()[:200]):
+        (tmp_path / "a.arrow").write_bytes(content)
+        with pytest.raises(TextError, match=r"a.arrow is not a valid Arrow file"):
+            read_records(str(tmp_path / "a.arrow"))
+    with pa.ipc.new_file(str(tmp_path / "a.arrow"), pa.schema([("text", pa.string())] * 2)):
+        pass
+    with pytest.raises(TextError, match="2 columns are called 'text'"):
+        read_records(str(tmp_path / "a.arrow"))
+
+
+def test_columns_are_written_with_the_types_of_their_values(tmp_path):
+    path = tmp_path / "a.parquet"
+    write_parquet(path, ["text", "margin", "note"], [{"text": "One lamp.", "margin": 0.5}, {"text": None, "margin": 1}])
+    assert pq.read_schema(path).types == [pa.string(), pa.float64(), pa.null()]
+    assert read_records(str(path))[0] == {"text": "One lamp.", "margin": 0.5, "note": None}
+
+
+def test_values_of_several_types_in_a_column_are_refused():
+    check_parquet_fits([{"n": 1}, {"n": 2.5}, {"m": None}])
+    for mixed in ([{"n": 1}, {"n": "a"}], [{"n": 2**70}], [{"n": 1}, {"n": True}]):
+        with pytest.raises(TextError, match="the column 'n' has values of several types") as error:
+            check_parquet_fits(mixed)
+        assert ".csv" in error.value.hint
