@@ -19,7 +19,6 @@ from zicl.apps.serve import schema
 from zicl.apps.serve.problems import INVALID, NOT_FOUND, RefusedError
 from zicl.classifier import LocalFit, ZICLClassifier
 from zicl.config import (
-    DEFAULT_METHOD,
     METHODS,
     ONE_LABEL,
     Calibration,
@@ -152,7 +151,7 @@ class ClassifierCache:
         self, fit: str, requested: RequestedSettings, texts: Sequence[str], vectors: Mapping[Text, Vectors]
     ) -> ConfiguredClassifier:
         """Learn from encoded texts, and keep the classifier under the name ``fit``."""
-        variant = self._variant(requested, learns=True)
+        variant = self._variant(requested)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", PileWarning)
             variant.fit(texts, compute=EncodedTexts(vectors))
@@ -196,11 +195,9 @@ class ClassifierCache:
             )
         return found
 
-    def _variant(self, requested: RequestedSettings, *, learns: bool = False) -> ZICLClassifier:
+    def _variant(self, requested: RequestedSettings) -> ZICLClassifier:
         default = self._classifier
         settings = self._settings(requested)
-        if learns:
-            settings = settings._replace(pile=get_method(DEFAULT_METHOD).pile)
         return ZICLClassifier(
             self._index,
             requested.labels or default.labels_,
