@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeGuard, cast
 
@@ -472,6 +473,7 @@ def _classify_chunks(
     # Rows without a text are written with their chunk, and not classified.
     filled = [[row for row in chunk if not row.empty] for chunk in chunks]
     started, finished, total = time.monotonic(), 0, sum(map(len, filled))
+    cuts = _cuts(label_sets[0].classifier)
     with progress_bars() as report:
         report("classifying", 0, total)
         predicted = _predict(label_sets[0].classifier, [chunk for chunk in filled if chunk], report, total, pool)
@@ -485,8 +487,20 @@ def _classify_chunks(
             if finished == len(texts) and total > finished:
                 print_status(rate(finished, time.monotonic() - started, total - finished))
             report("classifying", finished, total)
-            yield from (SummaryLine.of(row, p) for row, p in zip(texts, predictions, strict=True))
+            pairs = zip(texts, predictions, strict=True)
+            yield from (SummaryLine.of(row, p, cut=cuts(str(row.text))) for row, p in pairs)
             yield from (SummaryLine.of_empty(row) for row in chunk if row.empty)
+
+
+def _cuts(classifier: ZICLClassifier | DistilledClassifier) -> Callable[[str], bool]:
+    """Return what says whether the classifier's encoder reads only the beginning of a text."""
+    from zicl.apps.distill.classifier import DistilledClassifier
+    from zicl.retrieve.encoder import cuts
+
+    if isinstance(classifier, DistilledClassifier):
+        return partial(cuts, classifier.encoder)
+    expert = classifier.ensemble_.encoder_expert
+    return (lambda _: False) if expert is None else expert.cuts
 
 
 def _predict(

@@ -310,7 +310,10 @@ class ClassifierOptions(RemoteOptions):
             return None if texts is None else texts()
         from zicl.inputs.tables import read_rows
 
-        return [row.text for row in read_rows(self.fit, **columns)]
+        rows = read_rows(self.fit, **columns, skip_empty=True)
+        if empty := sum(row.empty for row in rows):
+            print_status(f"{empty:,} of {len(rows):,} rows of {self.fit} have no text: they are left out")
+        return [row.text for row in rows if not row.empty]
 
     def _new(self) -> ZICLClassifier:
         from zicl.classifier import ZICLClassifier

@@ -49,11 +49,11 @@ class SummaryLine:
     empty: bool = False
 
     @classmethod
-    def of(cls, row: InputRow, prediction: Prediction | DistilledPrediction) -> SummaryLine:
-        """Return the line of a row."""
+    def of(cls, row: InputRow, prediction: Prediction | DistilledPrediction, *, cut: bool) -> SummaryLine:
+        """Return the line of a row; ``cut`` says whether an encoder reads only the beginning of its text."""
         probabilities, text = prediction.probabilities, _shown(row.text)
         prepared = getattr(prediction, "prepared", None)
-        cut = prepared is not None and prepared.prompt.input_cut
+        cut = cut or (prepared is not None and prepared.prompt.input_cut)
         doubtful = _doubtful(prediction.labels, probabilities, getattr(prediction, "decision", None))
         return cls(row.id, text, prediction.labels, probabilities, prediction.margin, cut, row.text, doubtful)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zicl.apps.map.run import LabelledText
     from zicl.inputs.pair import Text
     from zicl.inputs.tables import InputRow
-    from zicl.retrieve.encoder import Encoder, Vectors
+    from zicl.retrieve.encoder import Vectors
 
 # The columns that zicl classify writes.
 _LABELS = ("predicted", "labels")
@@ -34,11 +34,15 @@ _LAYOUTS = ("auto", "tsne", "pca")
 def draw_map(
     file: Annotated[str, typer.Argument(help="What zicl classify -o wrote, or any file with texts and labels.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
-    text_column: Annotated[str, typer.Option(help="The column that holds the text.")] = "text",
+    text_column: Annotated[
+        str | None, typer.Option(help="The column that holds the text. [that of zicl classify, or text]")
+    ] = None,
     label_column: Annotated[
         str | None, typer.Option(help="The column that holds the label. [predicted, as zicl classify writes]")
     ] = None,
-    id_column: Annotated[str | None, typer.Option(help="The column that names a row. [id, if there is one]")] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="The column that names a row. [that of zicl classify, or id if there is one]")
+    ] = None,
     layout: Annotated[str, typer.Option(help="tsne, pca, or auto: tsne where openTSNE is installed.")] = "auto",
     limit: Annotated[int, typer.Option(min=3, help="Draw a sample of a larger file.")] = 20_000,
     encoder: Annotated[str | None, typer.Option(help="The encoder that says which texts are similar.")] = None,
@@ -50,21 +54,30 @@ def draw_map(
     preflight(file=file, page=output, maps=True)
     if layout not in _LAYOUTS:
         raise UsageError(f"--layout {layout} is not known", hint=f"expected {', '.join(_LAYOUTS)}")
+    from zicl.inputs.files import split_sheet
+    from zicl.inputs.output import OutputMetadata
     from zicl.inputs.tables import read_rows
 
-    read = read_rows(file, text_column=text_column, id_column=id_column, distinct=False, skip_empty=True)
+    # How the file was labelled, if zicl classify did so.
+    note = OutputMetadata.read(Path(split_sheet(file)[0]))
+    read = read_rows(
+        file,
+        text_column=text_column or note.text,
+        pair_column=note.pair if text_column is None else None,
+        id_column=id_column or note.id,
+        distinct=False,
+        skip_empty=True,
+    )
     filled = [row for row in read if not row.empty]
     if len(filled) < len(read):
         print_status(f"{len(read) - len(filled):,} of {len(read):,} rows have no text, and are not on the map")
     rows = _labelled(filled, file, label_column)
     from zicl.apps.map.run import make_map
-    from zicl.retrieve.encoder import DEFAULT_ENCODER, load_encoder
 
     with progress_bars() as report:
-        report("loading the encoder", 0, None)
         found = make_map(
             rows,
-            partial(_embed, load_encoder(encoder or DEFAULT_ENCODER, offline=offline), report),
+            partial(_embed, encoder, report, offline),
             layout=layout,  # type: ignore[arg-type]
             seed=seed,
             limit=limit,
@@ -82,9 +95,12 @@ def draw_map(
     print_status(f"{output}, {output.stat().st_size / 1e6:.1f} MB: open it in a browser")
 
 
-def _embed(encoder: Encoder, report: ProgressReport, texts: Sequence[Text]) -> Vectors:
-    """Return the vectors of texts, encoded in groups: progress is shown after each."""
-    parts = []
+def _embed(name: str | None, report: ProgressReport, offline: bool, texts: Sequence[Text]) -> Vectors:
+    """Load the encoder, and return the vectors of texts, encoded in groups: progress is shown after each."""
+    from zicl.retrieve.encoder import DEFAULT_ENCODER, load_encoder
+
+    report("loading the encoder", 0, None)
+    encoder, parts = load_encoder(name or DEFAULT_ENCODER, offline=offline), []
     for start in range(0, len(texts), _GROUP):
         report("encoding the texts", start, len(texts))
         parts.append(encoder.encode([str(text) for text in texts[start : start + _GROUP]]))

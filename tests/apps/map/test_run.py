@@ -81,6 +81,26 @@ def test_a_labelled_file_becomes_a_page(run, labelled, tmp_path, encoder_folder)
     assert "pile says film" in page
 
 
+def test_a_labelled_file_is_drawn_by_the_columns_it_was_labelled_by(run, tmp_path, encoder_folder):
+    source, target = tmp_path / "pairs.csv", tmp_path / "labelled.csv"
+    with source.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["key", "question", "answer"])
+        # The first texts are all alike.
+        writer.writerows([f"r{n}", "What was it like?", text] for n, text in enumerate(SENTENCES))
+    options = ("--encoder", encoder_folder, "--offline")
+    columns = ("--text-column", "question", "--pair-column", "answer", "--id-column", "key")
+    labels = ("--labels", "film,food", "--method", "encoder")
+    code, _, err = run("classify", "--file", source, *columns, *labels, "-o", target, *options)
+    assert code == 0, err
+    code, out, err = run("map", target, "-o", tmp_path / "m.html", "--layout", "pca", "--json", *options)
+    assert code == 0, err
+    assert json.loads(out)["texts"] == len(SENTENCES)
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert '"id":["r0","r1"' in page
+    assert f"What was it like? {SENTENCES[0]}" in page
+
+
 def test_whatever_a_table_holds_is_drawn(run, tmp_path, encoder_folder):
     """A label may be 0, a row may have no text, and columns may be called as those of zicl and hold something else."""
     rows = [{"text": text, "kind": n % 2, "p:note": "high", "term:x": 1} for n, text in enumerate(SENTENCES)]

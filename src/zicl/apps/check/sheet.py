@@ -202,7 +202,7 @@ def _gold_rows(
     if label_studio.is_export(path):
         rows = label_studio.read_export(path, text_column, pair_column)
     else:
-        rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False)
+        rows = read_rows(str(path), text_column=text_column, pair_column=pair_column, distinct=False, skip_empty=True)
     for number, each in enumerate(rows, start=1):
         where = row_name(str(path), number)
         if "gold" not in each.columns:
@@ -211,6 +211,8 @@ def _gold_rows(
                 hint="give that name to the column with the labels; an empty cell is a label that is not known",
             )
         label = _parse_labels(cell_text(each.columns["gold"]).strip(), choices, where, multi=multi)
+        if label and each.empty:
+            raise TextError(f"{where} has a label and no text", hint="give it its text, or remove the label")
         if label:
             yield where, each.text, label
 
