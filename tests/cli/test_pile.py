@@ -130,6 +130,28 @@ def test_gold_rows_are_learned_from(run, command, tmp_path):
     assert taught[:8] == ["train"] * 8
 
 
+def test_rows_without_a_text_are_left_out_of_gold_and_fit_files(run, command, tickets, tmp_path):
+    lines = [f'"{text}",soup' for text in SOUP[:4]] + [f'"{text}",train' for text in TRAIN[:4]]
+    (tmp_path / "gold.csv").write_text("\n".join(["text,gold", *lines, '" ",']) + "\n")
+    tickets.write_text(tickets.read_text() + "99, \n")
+    taught = ["--skip-empty", "--gold", tmp_path / "gold.csv", "--fit", tickets]
+    code, _, err = run(*command, *taught, "-o", tmp_path / "out.csv")
+    assert code == 0, err
+    assert "8 gold labels from" in err
+    assert f"1 of 31 rows of {tickets} have no text: they are left out" in err
+    (tmp_path / "gold.csv").write_text("\n".join(["text,gold", *lines, " ,soup"]) + "\n")
+    code, _, err = run(*command, *taught, "-o", tmp_path / "other.csv")
+    assert code == 2
+    assert "has a label and no text" in err
+
+
+def test_texts_that_the_encoder_cuts_are_counted(run, command, tickets):
+    tickets.write_text(tickets.read_text() + f"99,{'The soup was cold. ' * 500}\n")
+    code, _, err = run(*command)
+    assert code == 0, err
+    assert "1 texts were longer than the token limit and were cut" in err
+
+
 def test_the_sheet_of_zicl_check_is_gold(run, command, tmp_path):
     assert run(*command, "-o", tmp_path / "out.csv")[0] == 0
     assert run("check", "sample", tmp_path / "out.csv", "-o", tmp_path / "sheet.csv", "--rows", 10)[0] == 0
