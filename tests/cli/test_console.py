@@ -2,7 +2,8 @@
 
 import json
 
-from zicl.cli.console import people_console, print_line, print_status, printable, progress_bars, progress_lines
+from zicl._util.printable import printable
+from zicl.cli.console import people_console, print_line, print_status, progress_bars, progress_lines
 
 EVIL = "x\x1b]0;owned\x07\x1b[2Jy\r\x9b31m\u202e\x7f"
 SHOWN = r"x\x1b]0;owned\x07\x1b[2Jy\r\x9b31m\u202e\x7f"
