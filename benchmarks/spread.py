@@ -303,7 +303,7 @@ def label_and_write(classifier: Any, rows: Any, path: Path, pool: Any) -> Iterat
     predicted = classify_on(pool, classifier, (([row.text for row in chunk], None) for chunk in chunks))
     for chunk, predictions in zip(chunks, predicted, strict=True):
         writer.write(chunk, [added_values([prediction], label_sets, None) for prediction in predictions])
-        yield [SummaryLine.of(row, prediction) for row, prediction in zip(chunk, predictions, strict=True)]
+        yield [SummaryLine.of(row, prediction, cut=False) for row, prediction in zip(chunk, predictions, strict=True)]
 
 
 @contextmanager

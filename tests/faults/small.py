@@ -133,7 +133,7 @@ JOBS = {
         Job("work folder", old_folder, publish_folder, folder_content),
         Job("new folder", lambda place: None, publish_folder, folder_content),
         Job("vectors", lambda place: None, write_vectors, vectors_content),
-        Job("sheet", old_sheet, new_sheet, looking(sheet_content)),
+        Job("sheet", old_sheet, new_sheet, looking(sheet_content), may_refuse=True),
         Job("corpus", write_raw, build_corpus, looking(corpus_content)),
     ]
 }

@@ -18,7 +18,7 @@ def beginning(text: str, limit: int, count: Callable[[str], int]) -> str:
     token in 4,096 characters, such as control characters that a tokenizer drops, may lose some that would have counted.
 
     >>> len(beginning("word " * 1_000_000, 10, lambda text: len(text.split())))
-    2559
+    2044
     """
     size = max(limit, _AFTER) * _FIRST
     while size < len(text):

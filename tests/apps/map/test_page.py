@@ -4,6 +4,7 @@ import csv
 import io
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -45,6 +46,22 @@ def test_the_picture_and_the_table_show_the_same(page):
     assert f"{drawn(page)} of {len(SENTENCES)} texts" in page.find_element(By.ID, "count").text
     # A machine without a graphics card says so.
     assert not [line for line in console_errors(page) if "GPU" not in line and "WebGL" not in line]
+
+
+def test_the_picture_follows_the_mouse(page):
+    ranges = "const { xaxis, yaxis } = document.getElementById('plot')._fullLayout; return [xaxis.range, yaxis.range]"
+    before = page.execute_script(ranges)
+    plot = page.find_element(By.ID, "plot")
+    ActionChains(page, duration=50).move_to_element(plot).click_and_hold().move_by_offset(80, 40).release().perform()
+    wait_until(lambda: page.execute_script(ranges) != before)
+    (left, right), (low, high) = page.execute_script(ranges)
+    # To the right and down: what was left and above comes into sight, at the same scale.
+    share = (before[0][1] - before[0][0]) * 80 / plot.size["width"]
+    assert (left, right) == pytest.approx((before[0][0] - share, before[0][1] - share), rel=1e-2)
+    assert low > before[1][0]
+    assert high - low == pytest.approx(before[1][1] - before[1][0])
+    layers = "return [...document.querySelectorAll('.gl-container, .infolayer')].map((each) => each.style.transform)"
+    assert set(page.execute_script(layers)) == {""}
 
 
 def test_a_row_is_chosen_from_the_keyboard(page):

@@ -167,7 +167,7 @@ def test_a_body_that_is_not_json_says_where(client):
     ("body", "says"),
     [
         (b'{\n "text": "\xff"}', "line 2, column 11: a byte that is not UTF-8"),
-        (b"[" * 5000, "line 1, column 101: more than 100 lists and objects"),
+        (b"[" * 5000, "line 1, column 101: lists and objects are nested too deeply"),
         (b'{"k":\n' + b"1" * 5000 + b"}", "line 2, column 1: a number with too many digits"),
     ],
 )

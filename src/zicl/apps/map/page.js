@@ -99,16 +99,55 @@ function layout() {
       text: short(name).replace(/&/g, "&amp;").replace(/</g, "&lt;"), showarrow: false, bgcolor: style("--paper"),
       bordercolor: colour(label), borderpad: 3, opacity: .92, captureevents: false, font: { color: style("--ink"), size: 13 } });
   });
-  return { margin: { l: 0, r: 0, t: 0, b: 0 }, xaxis: axis(data.x), yaxis: axis(data.y), annotations: names, dragmode: "pan",
+  return { margin: { l: 0, r: 0, t: 0, b: 0 }, xaxis: axis(data.x), yaxis: axis(data.y), annotations: names, dragmode: false,
     hovermode: "closest", paper_bgcolor: style("--paper"), plot_bgcolor: style("--paper"), uirevision: "same",
     hoverdistance: 12 };
 }
 
 const options = { scrollZoom: true, displaylogo: false, responsive: true,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoom2d", "pan2d"] };
 
 function draw() {
   return Plotly.react("plot", traces(), layout(), options);
+}
+
+// Without a graphics card it takes longer than a frame to draw all points: while they are dragged, what is drawn is moved,
+// and drawn anew a few times a second.
+const redraw = 200;
+
+function pan(plot) {
+  let from = null, last = 0;
+  const shift = (x, y) => {
+    const moved = x || y ? `translate(${x}px, ${y}px)` : "";
+    for (const layer of plot.querySelectorAll(".gl-container, .infolayer, .cartesianlayer")) layer.style.transform = moved;
+  };
+  const drawAt = (x, y) => {
+    const { xaxis, yaxis } = plot._fullLayout;
+    const right = (xaxis.range[1] - xaxis.range[0]) * (from.x - x) / xaxis._length;
+    const up = (yaxis.range[1] - yaxis.range[0]) * (y - from.y) / yaxis._length;
+    Plotly.relayout(plot, { "xaxis.range": xaxis.range.map((value) => value + right), "yaxis.range": yaxis.range.map((value) => value + up) });
+    shift(0, 0);
+    from = { x, y };
+    last = performance.now();
+  };
+  plot.addEventListener("pointerdown", (event) => {
+    if (event.isPrimary && event.button === 0 && event.target.closest(".draglayer")) {
+      from = { x: event.clientX, y: event.clientY };
+      last = performance.now();
+    }
+  });
+  addEventListener("pointermove", (event) => {
+    if (!from) return;
+    tip.style.display = "none";
+    if (performance.now() - last > redraw) drawAt(event.clientX, event.clientY);
+    else shift(event.clientX - from.x, event.clientY - from.y);
+  });
+  for (const end of ["pointerup", "pointercancel"]) {
+    addEventListener(end, (event) => {
+      if (from && (event.clientX !== from.x || event.clientY !== from.y)) drawAt(event.clientX, event.clientY);
+      from = null;
+    });
+  }
 }
 
 const tip = element("div");
@@ -214,6 +253,7 @@ function setUp() {
 
 setUp();
 filter();
+pan(find("plot"));
 find("plot").on("plotly_hover", hover);
 find("plot").on("plotly_unhover", () => { tip.style.display = "none"; });
 find("plot").on("plotly_click", (event) => {
