@@ -26,7 +26,10 @@ class Classifier:
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(self.settings["max_tokens"])
-        self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx")
+        options = onnxruntime.SessionOptions()
+        # Threads that wait by spinning take the cores away from those that work.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx", options)
         self.head = onnxruntime.InferenceSession(folder / "head.onnx")
 
     def predict_proba(self, texts: list[str]) -> np.ndarray:
