@@ -70,6 +70,9 @@ def test_a_file_saved_by_a_spreadsheet_is_not_changed(path, change):
 def test_the_note_records_the_classified_columns(path, tmp_path):
     assert OutputMetadata.read(path) == OutputMetadata("text", None, "allowed", "id", counted=True, exists=True)
     assert OutputMetadata.read(tmp_path / "moved.csv") == OutputMetadata()
+    workbook = tmp_path / "out.xlsx"
+    opened(workbook).write([record(row("r1"))])
+    assert OutputMetadata.read(tmp_path / "out.xlsx#zicl") == OutputMetadata.read(path)
 
 
 def test_nothing_is_written_before_the_first_chunk(tmp_path, path):
@@ -106,6 +109,11 @@ def test_what_is_read_from_or_is_no_file_is_not_written_to(tmp_path):
         with pytest.raises(UsageError, match="is read from"):
             check_output_path(output, [tmp_path / "missing.csv", rows])
     check_output_path(tmp_path / "out.csv", [rows])
+    book = tmp_path / "book.xlsx"
+    book.touch()
+    for sheet in ("book.xlsx#May", "book.xlsx"):
+        with pytest.raises(UsageError, match="is read from"):
+            check_output_path(book, [tmp_path / sheet])
     os.mkfifo(pipe)
     with pytest.raises(UsageError, match="a pipe"):
         check_output_path(pipe)

@@ -28,6 +28,7 @@ from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
 from zicl.exceptions import StorageError, UsageError
 from zicl.inputs.arrow import check_parquet_fits, write_parquet
 from zicl.inputs.excel import check_workbook_columns, check_workbook_fits, write_workbook
+from zicl.inputs.files import check_not_read, split_sheet
 from zicl.inputs.tables import InputRow
 
 _APPENDED, _MADE_OF_ROWS = (".csv", ".jsonl"), (".xlsx", ".parquet")
@@ -48,8 +49,7 @@ def check_output_path(path: Path, inputs: Iterable[Path] = ()) -> None:
         raise UsageError(
             f"{path} is a device or a pipe, and a file was expected", hint="--json writes to standard output"
         )
-    if path.exists() and any(given.exists() and path.samefile(given) for given in inputs):
-        raise UsageError(f"{path} is read from, and cannot be written to as well", hint="choose another -o")
+    check_not_read(path, inputs)
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir():
         raise UsageError(f"{path} cannot be written: {folder} is a file", hint="choose another folder")
@@ -83,7 +83,7 @@ def rows_path(path: Path) -> Path:
 
 def metadata_path(path: Path) -> Path:
     """Return the file beside an output that records how it was written, and the size and hash of its chunks."""
-    return path.with_name(f".{path.name}.zicl.json")
+    return path.with_name(f".{split_sheet(path.name)[0]}.zicl.json")
 
 
 def output_lock(path: Path | None) -> AbstractContextManager[None]:
