@@ -263,7 +263,12 @@ def test_numbers_that_a_cell_would_round_are_text(tmp_path):
 
 def test_what_does_not_fit_into_a_sheet_is_refused(monkeypatch):
     check_workbook_fits([{"text": "a" * 32_767}], Path("a.xlsx"))
-    for text, length in (("a" * 32_768, "32,768"), ("𝄞" * 16_384, "32,768"), ("\x07" * 5000, "35,000")):
+    for text, length in (
+        ("a" * 32_768, "32,768"),
+        ("𝄞" * 16_384, "32,768"),
+        ("\x07" * 5000, "35,000"),
+        (["a" * 32_764], "32,768"),
+    ):
         with pytest.raises(UsageError, match=f"row 2, column 'text', has {length}") as error:
             check_workbook_fits([{"text": "a"}, {"text": text}], Path("a.xlsx"))
         assert ".csv" in error.value.hint

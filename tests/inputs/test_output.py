@@ -187,10 +187,44 @@ def test_a_file_is_made_of_the_rows_when_all_are_there(made):
     finished.write([record(row("r4"))])
     finished.finish()
     assert names(opened(made).path) == ["r1", "r2", "r3", "r4"]
-    # One that was removed is made again.
-    made.unlink()
+
+
+def test_the_rows_of_a_file_that_was_moved_away_are_not_in_the_next(made):
+    output = opened(made)
+    output.write([record(row("r1"))])
+    output.finish()
+    made.rename(made.with_stem("march"))
+    with pytest.raises(StorageError, match="was written and is gone") as error:
+        opened(made)
+    assert "--overwrite" in error.value.hint
+    anew = opened(made, overwrite=True)
+    anew.write([record(row("r2"))])
+    # Killed here: it was not made yet.
     opened(made).finish()
-    assert names(made) == ["r1", "r2", "r3", "r4"]
+    assert names(made) == ["r2"]
+
+
+def test_a_run_that_is_killed_before_the_file_is_there_resumes(made, monkeypatch):
+    output = opened(made)
+    output.write([record(row("r1"))])
+    with monkeypatch.context() as patch:
+        interrupt_replacing(patch, made)
+        with pytest.raises(KeyboardInterrupt):
+            output.finish()
+    assert not made.exists()
+    opened(made).finish()
+    assert names(made) == ["r1"]
+
+
+def interrupt_replacing(patch, path):
+    """Make whatever puts a file at this path end as if it were killed."""
+
+    def replace_path(finished, target, *, replace):
+        if target == path:
+            raise KeyboardInterrupt
+        os.replace(finished, target)
+
+    patch.setattr("zicl._util.files.replace_path", replace_path)
 
 
 def test_a_file_that_was_edited_is_not_replaced(made):
@@ -215,13 +249,8 @@ def test_a_run_that_is_killed_while_it_replaces_the_file_resumes(made, monkeypat
     output.finish()
     output.write([record(row("r2"))])
 
-    def replace_path(finished, target, *, replace):
-        if target == made:
-            raise KeyboardInterrupt
-        os.replace(finished, target)
-
     with monkeypatch.context() as patch:
-        patch.setattr("zicl._util.files.replace_path", replace_path)
+        interrupt_replacing(patch, made)
         with pytest.raises(KeyboardInterrupt):
             output.finish()
     assert names(made) == ["r1"]
@@ -235,6 +264,10 @@ def test_a_file_without_its_rows_is_not_replaced(made):
     with pytest.raises(StorageError, match=rf"was not written by zicl, or \.{made.name}\.rows\.jsonl is not beside it"):
         opened(made)
     assert made.read_bytes() == b"mine"
+    made.unlink()
+    (made.parent / f".{made.name}.rows.jsonl").touch()
+    with pytest.raises(StorageError, match=rf"/\.{made.name}\.rows\.jsonl exists and was not written by zicl"):
+        opened(made)
 
 
 def test_what_a_file_cannot_hold_is_found_before_it_is_computed(tmp_path):
@@ -243,6 +276,10 @@ def test_what_a_file_cannot_hold_is_found_before_it_is_computed(tmp_path):
         check_rows_fit(tmp_path / name, long)
     with pytest.raises(UsageError, match="a cell holds 32,767 characters"):
         check_rows_fit(tmp_path / "out.xlsx", long)
+    # An array of a Parquet file: what is no number is null in the file of rows, and so in the workbook.
+    numbers = [InputRow("r1", "a", {"text": "a", "n": [float("nan")] * 6_000})]
+    with pytest.raises(UsageError, match="column 'n', has 36,000"):
+        check_rows_fit(tmp_path / "out.xlsx", numbers)
     mixed = [InputRow("r1", "a", {"text": "a", "n": 1}), InputRow("r2", "b", {"text": "b", "n": "one"})]
     check_rows_fit(tmp_path / "out.xlsx", mixed)
     with pytest.raises(TextError, match="values of several types"):

@@ -218,10 +218,10 @@ def check_workbook_fits(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         )
     for number, row in enumerate(rows, start=1):
         for name, value in row.items():
-            if isinstance(value, str) and _length(value) > _MAX_CELL:
+            length = _length(value)
+            if length > _MAX_CELL:
                 raise UsageError(
-                    f"{path}: a cell holds {_MAX_CELL:,} characters, and row {number}, column {name!r}, has "
-                    f"{_length(value):,}",
+                    f"{path}: a cell holds {_MAX_CELL:,} characters, and row {number}, column {name!r}, has {length:,}",
                     hint="write .csv, .jsonl or .parquet, or cut the text",
                 )
 
@@ -261,6 +261,6 @@ def _cell_value(value: Any) -> Any:
     return _ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
-def _length(text: str) -> int:
-    """Return the number of characters as Excel counts them, 2 for those outside the basic plane."""
-    return len(str(_cell_value(text)).encode("utf-16-le")) // 2
+def _length(value: Any) -> int:
+    """Return the number of characters of a cell as Excel counts them, 2 for those outside the basic plane."""
+    return len(str(_cell_value(value)).encode("utf-16-le")) // 2
