@@ -188,6 +188,26 @@ def test_rows_that_a_sheet_cannot_have_are_refused(tmp_path, monkeypatch):
         list(excel_rows(str(path)))
 
 
+def test_a_sheet_that_begins_far_below_is_not_walked_through(tmp_path):
+    path = tmp_path / "a.xlsx"
+    book(path, Sheet=[HEADER], Data=[HEADER, [1, "One lamp."]])
+    change(path, SHEET, lambda xml: xml.replace('<row r="1"', '<row r="9000000000"'))
+    assert [row["text"] for row in excel_rows(str(path))] == ["One lamp."]
+    with pytest.raises(TextError, match="more than 1,048,576 rows"):
+        list(excel_rows(f"{path}#Sheet"))
+
+
+def test_a_stray_value_far_below_the_others_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "a.xlsx"
+    book(path, Sheet=[HEADER, [1, "One lamp."], [2, "Two lamps."]])
+    change(path, SHEET, lambda xml: xml.replace('<row r="3"', '<row r="1048576"'))
+    with pytest.raises(TextError, match="row 1048575 below the header: 1,048,573 empty rows are above it"):
+        list(excel_rows(str(path)))
+    # Rows without a value have a height or a colour.
+    change(path, SHEET, lambda xml: re.sub(r'(<row r="1048576"[^>]*>).*?</row>', r"\1</row>", xml))
+    assert [row["id"] for row in excel_rows(str(path))] == [1]
+
+
 def test_texts_that_cells_share_are_read_and_long_ones_refused(tmp_path, monkeypatch):
     """As Excel writes them, with parts of a text in other fonts."""
     path = tmp_path / "a.xlsx"
