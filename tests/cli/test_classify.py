@@ -164,6 +164,21 @@ def test_a_failed_run_leaves_nothing_behind_and_a_begun_one_says_what_is_there(r
     assert f"16 of 40 rows are in {target}: the same command labels the rest" in err
 
 
+def test_a_workbook_that_could_not_be_made_is_made_by_the_same_command(run, options, tmp_path, monkeypatch):
+    def failing(*_):
+        raise StorageError("the disk is full")
+
+    given = ["classify", "-f", table(tmp_path, "csv", 3), *COLUMNS, "-o", tmp_path / "out.xlsx", *options]
+    with monkeypatch.context() as patch:
+        patch.setattr("zicl.inputs.output.write_workbook", failing)
+        code, _, err = run(*given)
+    assert code == 1
+    assert "3 of 3 rows are in" in err
+    assert f"the same command makes {tmp_path / 'out.xlsx'} of them" in err
+    assert run(*given)[0] == 0
+    assert (tmp_path / "out.xlsx").is_file()
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_rows_without_a_text_are_kept_without_a_label(run, options, tmp_path, kind):
     source, target = tmp_path / "in.jsonl", tmp_path / f"out.{kind}"

@@ -10,6 +10,7 @@ from tests.cli.conftest import LABELS
 from zicl.cli.help import check_renamed
 from zicl.cli.preflight import CHECKS, preflight
 from zicl.exceptions import UsageError
+from zicl.inputs.excel import write_workbook
 
 
 @pytest.fixture
@@ -80,6 +81,20 @@ def test_an_output_that_is_read_from_or_that_zicl_did_not_write(run, tmp_path, n
         assert code, err
         assert message in err
     assert (rows.read_text(), notes.read_text()) == ("id,text\n1,A bold film.\n", "mine\n")
+
+
+def test_a_workbook_of_which_a_sheet_is_read_is_not_written_to(run, tmp_path, no_models):
+    book = tmp_path / "book.xlsx"
+    write_workbook(book, ["id", "text"], [{"id": "1", "text": "A bold film."}])
+    before = book.read_bytes()
+    for command in (
+        ["classify", "-f", f"{book}#zicl", "--labels", LABELS, "-o", book],
+        ["check", "sample", f"{book}#zicl", "-o", book],
+    ):
+        code, _, err = run(*command, "--overwrite")
+        assert code == 2, err
+        assert "is read from, and cannot be written to" in err
+    assert book.read_bytes() == before
 
 
 def test_an_input_with_columns_of_the_output(run, tmp_path, no_models):

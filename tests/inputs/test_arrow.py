@@ -71,7 +71,7 @@ def test_columns_are_written_with_the_types_of_their_values(tmp_path):
 
 def test_values_of_several_types_in_a_column_are_refused():
     check_parquet_fits([{"n": 1}, {"n": 2.5}, {"m": None}])
-    for mixed in ([{"n": 1}, {"n": "a"}], [{"n": 2**70}], [{"n": 1}, {"n": True}]):
+    for mixed in ([{"n": 1}, {"n": "a"}], [{"n": 2**70}], [{"n": 1}, {"n": True}], [{"n": {}}], [{"n": [{"a": {}}]}]):
         with pytest.raises(TextError, match="the column 'n' has values of several types") as error:
             check_parquet_fits(mixed)
         assert ".csv" in error.value.hint

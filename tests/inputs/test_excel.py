@@ -188,6 +188,26 @@ def test_rows_that_a_sheet_cannot_have_are_refused(tmp_path, monkeypatch):
         list(excel_rows(str(path)))
 
 
+def test_a_sheet_that_begins_far_below_is_not_walked_through(tmp_path):
+    path = tmp_path / "a.xlsx"
+    book(path, Sheet=[HEADER], Data=[HEADER, [1, "One lamp."]])
+    change(path, SHEET, lambda xml: xml.replace('<row r="1"', '<row r="9000000000"'))
+    assert [row["text"] for row in excel_rows(str(path))] == ["One lamp."]
+    with pytest.raises(TextError, match="more than 1,048,576 rows"):
+        list(excel_rows(f"{path}#Sheet"))
+
+
+def test_a_stray_value_far_below_the_others_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "a.xlsx"
+    book(path, Sheet=[HEADER, [1, "One lamp."], [2, "Two lamps."]])
+    change(path, SHEET, lambda xml: xml.replace('<row r="3"', '<row r="1048576"'))
+    with pytest.raises(TextError, match="row 1048575 below the header: 1,048,573 empty rows are above it"):
+        list(excel_rows(str(path)))
+    # Rows without a value have a height or a colour.
+    change(path, SHEET, lambda xml: re.sub(r'(<row r="1048576"[^>]*>).*?</row>', r"\1</row>", xml))
+    assert [row["id"] for row in excel_rows(str(path))] == [1]
+
+
 def test_texts_that_cells_share_are_read_and_long_ones_refused(tmp_path, monkeypatch):
     """As Excel writes them, with parts of a text in other fonts."""
     path = tmp_path / "a.xlsx"
@@ -263,7 +283,12 @@ def test_numbers_that_a_cell_would_round_are_text(tmp_path):
 
 def test_what_does_not_fit_into_a_sheet_is_refused(monkeypatch):
     check_workbook_fits([{"text": "a" * 32_767}], Path("a.xlsx"))
-    for text, length in (("a" * 32_768, "32,768"), ("𝄞" * 16_384, "32,768"), ("\x07" * 5000, "35,000")):
+    for text, length in (
+        ("a" * 32_768, "32,768"),
+        ("𝄞" * 16_384, "32,768"),
+        ("\x07" * 5000, "35,000"),
+        (["a" * 32_764], "32,768"),
+    ):
         with pytest.raises(UsageError, match=f"row 2, column 'text', has {length}") as error:
             check_workbook_fits([{"text": "a"}, {"text": text}], Path("a.xlsx"))
         assert ".csv" in error.value.hint

@@ -70,6 +70,9 @@ def test_a_file_saved_by_a_spreadsheet_is_not_changed(path, change):
 def test_the_note_records_the_classified_columns(path, tmp_path):
     assert OutputMetadata.read(path) == OutputMetadata("text", None, "allowed", "id", counted=True, exists=True)
     assert OutputMetadata.read(tmp_path / "moved.csv") == OutputMetadata()
+    workbook = tmp_path / "out.xlsx"
+    opened(workbook).write([record(row("r1"))])
+    assert OutputMetadata.read(tmp_path / "out.xlsx#zicl") == OutputMetadata.read(path)
 
 
 def test_nothing_is_written_before_the_first_chunk(tmp_path, path):
@@ -106,6 +109,11 @@ def test_what_is_read_from_or_is_no_file_is_not_written_to(tmp_path):
         with pytest.raises(UsageError, match="is read from"):
             check_output_path(output, [tmp_path / "missing.csv", rows])
     check_output_path(tmp_path / "out.csv", [rows])
+    book = tmp_path / "book.xlsx"
+    book.touch()
+    for sheet in ("book.xlsx#May", "book.xlsx"):
+        with pytest.raises(UsageError, match="is read from"):
+            check_output_path(book, [tmp_path / sheet])
     os.mkfifo(pipe)
     with pytest.raises(UsageError, match="a pipe"):
         check_output_path(pipe)
@@ -179,10 +187,44 @@ def test_a_file_is_made_of_the_rows_when_all_are_there(made):
     finished.write([record(row("r4"))])
     finished.finish()
     assert names(opened(made).path) == ["r1", "r2", "r3", "r4"]
-    # One that was removed is made again.
-    made.unlink()
+
+
+def test_the_rows_of_a_file_that_was_moved_away_are_not_in_the_next(made):
+    output = opened(made)
+    output.write([record(row("r1"))])
+    output.finish()
+    made.rename(made.with_stem("march"))
+    with pytest.raises(StorageError, match="was written and is gone") as error:
+        opened(made)
+    assert "--overwrite" in error.value.hint
+    anew = opened(made, overwrite=True)
+    anew.write([record(row("r2"))])
+    # Killed here: it was not made yet.
     opened(made).finish()
-    assert names(made) == ["r1", "r2", "r3", "r4"]
+    assert names(made) == ["r2"]
+
+
+def test_a_run_that_is_killed_before_the_file_is_there_resumes(made, monkeypatch):
+    output = opened(made)
+    output.write([record(row("r1"))])
+    with monkeypatch.context() as patch:
+        interrupt_replacing(patch, made)
+        with pytest.raises(KeyboardInterrupt):
+            output.finish()
+    assert not made.exists()
+    opened(made).finish()
+    assert names(made) == ["r1"]
+
+
+def interrupt_replacing(patch, path):
+    """Make whatever puts a file at this path end as if it were killed."""
+
+    def replace_path(finished, target, *, replace):
+        if target == path:
+            raise KeyboardInterrupt
+        os.replace(finished, target)
+
+    patch.setattr("zicl._util.files.replace_path", replace_path)
 
 
 def test_a_file_that_was_edited_is_not_replaced(made):
@@ -207,13 +249,8 @@ def test_a_run_that_is_killed_while_it_replaces_the_file_resumes(made, monkeypat
     output.finish()
     output.write([record(row("r2"))])
 
-    def replace_path(finished, target, *, replace):
-        if target == made:
-            raise KeyboardInterrupt
-        os.replace(finished, target)
-
     with monkeypatch.context() as patch:
-        patch.setattr("zicl._util.files.replace_path", replace_path)
+        interrupt_replacing(patch, made)
         with pytest.raises(KeyboardInterrupt):
             output.finish()
     assert names(made) == ["r1"]
@@ -227,6 +264,10 @@ def test_a_file_without_its_rows_is_not_replaced(made):
     with pytest.raises(StorageError, match=rf"was not written by zicl, or \.{made.name}\.rows\.jsonl is not beside it"):
         opened(made)
     assert made.read_bytes() == b"mine"
+    made.unlink()
+    (made.parent / f".{made.name}.rows.jsonl").touch()
+    with pytest.raises(StorageError, match=rf"/\.{made.name}\.rows\.jsonl exists and was not written by zicl"):
+        opened(made)
 
 
 def test_what_a_file_cannot_hold_is_found_before_it_is_computed(tmp_path):
@@ -235,6 +276,10 @@ def test_what_a_file_cannot_hold_is_found_before_it_is_computed(tmp_path):
         check_rows_fit(tmp_path / name, long)
     with pytest.raises(UsageError, match="a cell holds 32,767 characters"):
         check_rows_fit(tmp_path / "out.xlsx", long)
+    # An array of a Parquet file: what is no number is null in the file of rows, and so in the workbook.
+    numbers = [InputRow("r1", "a", {"text": "a", "n": [float("nan")] * 6_000})]
+    with pytest.raises(UsageError, match="column 'n', has 36,000"):
+        check_rows_fit(tmp_path / "out.xlsx", numbers)
     mixed = [InputRow("r1", "a", {"text": "a", "n": 1}), InputRow("r2", "b", {"text": "b", "n": "one"})]
     check_rows_fit(tmp_path / "out.xlsx", mixed)
     with pytest.raises(TextError, match="values of several types"):

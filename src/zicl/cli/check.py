@@ -55,10 +55,10 @@ def sample(
     from zicl.apps.check.predictions import read_predictions
     from zicl.apps.check.sample import stratified_sample
     from zicl.apps.check.sheet import check_sheet_path, config_path, key_path, write_sheet
+    from zicl.inputs.files import check_not_read
     from zicl.inputs.output import metadata_path
 
-    if sheet.resolve() == output.resolve():
-        raise UsageError(f"{sheet} is the output itself", hint="choose another file with -o")
+    check_not_read(sheet, [output])
     if kind not in ("table", "label-studio") or (blind and kind == "table"):
         given = "--blind" if blind else f"--format {kind}"
         raise UsageError(f"{given}: a sheet is a table, which hides the predictions, or tasks", hint=_FORMATS)

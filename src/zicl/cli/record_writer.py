@@ -91,10 +91,9 @@ class RecordWriter:
                 self.file.finish()
         except Exception:
             if self.file is not None and self.file.done:
-                print_status(
-                    f"{len(self.file.done):,} of {total:,} rows are in {self.file.rows_path}: "
-                    "the same command labels the rest"
-                )
+                done = len(self.file.done)
+                rest = "labels the rest" if done < total else f"makes {self.file.path} of them"
+                print_status(f"{done:,} of {total:,} rows are in {self.file.rows_path}: the same command {rest}")
             raise
 
 

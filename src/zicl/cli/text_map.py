@@ -54,12 +54,11 @@ def draw_map(
     preflight(file=file, page=output, maps=True)
     if layout not in _LAYOUTS:
         raise UsageError(f"--layout {layout} is not known", hint=f"expected {', '.join(_LAYOUTS)}")
-    from zicl.inputs.files import split_sheet
     from zicl.inputs.output import OutputMetadata
     from zicl.inputs.tables import read_rows
 
     # How the file was labelled, if zicl classify did so.
-    note = OutputMetadata.read(Path(split_sheet(file)[0]))
+    note = OutputMetadata.read(Path(file))
     read = read_rows(
         file,
         text_column=text_column or note.text,

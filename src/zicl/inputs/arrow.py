@@ -82,7 +82,7 @@ def _check_lengths(batch: Any, name: str, before: int, longest: int) -> None:
 
 
 def check_parquet_fits(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Check that every column has values of one type: a .parquet file holds no others."""
+    """Check that every column has values of one type, which Parquet has: a .parquet file holds no others."""
     for name in dict.fromkeys(name for row in rows for name in row):
         _column(name, [row.get(name) for row in rows])
 
@@ -97,11 +97,16 @@ def write_parquet(path: Path, columns: Sequence[str], records: Sequence[Mapping[
 
 def _column(name: str, values: list[Any]) -> Any:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     try:
-        return pa.array(values)
+        column = pa.array(values)
+        # Not every type of Arrow is one of Parquet: only writing it tells.
+        pq.write_table(pa.table({name: column[:0]}), pa.BufferOutputStream())
     except (pa.ArrowException, OverflowError) as error:
         raise TextError(
-            f"the column {name!r} has values of several types, and cannot be written as Parquet ({first_line(error)})",
+            f"the column {name!r} has values of several types, or of one that Parquet has not, and cannot be written "
+            f"as Parquet ({first_line(error)})",
             hint="give its values one type, or write .csv or .jsonl",
         ) from error
+    return column

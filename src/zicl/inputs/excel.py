@@ -23,6 +23,8 @@ from zicl.inputs.files import RECORD_LIMIT, check_names, display_name, record_li
 _BATCH = 256
 # What Excel allows in a sheet. A file may claim more.
 _MAX_ROWS, _MAX_COLUMNS, _MAX_CELL = 1_048_576, 16_384, 32_767
+# So many empty rows between others are a stray value far below them. A sheet that begins with so many is an empty one.
+_MAX_EMPTY = 10_000
 # A workbook may unpack to this many times the limit of a record, and a large part of it to so many times its size:
 # text is packed to a tenth, and a sheet of equal cells to a fiftieth.
 _UNPACKED, _RATIO = 32, 200
@@ -57,6 +59,11 @@ def excel_rows(path: str) -> Iterator[dict[str, Any]]:
         if not row:
             empty += 1
             continue
+        if empty > _MAX_EMPTY:
+            raise TextError(
+                f"{name}, row {number} below the header: {empty:,} empty rows are above it",
+                hint="clear what is in that row, or remove the empty ones",
+            )
         yield from ({each: None for each in names if each} for _ in range(empty))
         empty = 0
         unnamed = [n for n, value in enumerate(row) if value is not None and not (n < len(names) and names[n])]
@@ -149,13 +156,16 @@ def _find_sheet(book: Any, wanted: str | None, name: str) -> Any:
             f"{name} has {len(filled)} sheets with rows: {', '.join(repr(sheet.title) for sheet in filled)}",
             hint=f"name one of them behind a #: '{name}#{filled[0].title}'",
         )
-    raise TextError(f"{name} has no visible sheet with a value", hint=f"check the file; its sheets are: {listed}")
+    raise TextError(
+        f"{name} has no visible sheet with a value in its first {_MAX_EMPTY:,} rows",
+        hint=f"check the file; its sheets are: {listed}",
+    )
 
 
 def _has_value(sheet: Any) -> bool:
-    rows = _rows(sheet)
-    while batch := _next(rows, 1):
-        if any(value is not None for value in batch[0]):
+    rows = islice(_rows(sheet), _MAX_EMPTY)
+    while batch := _next(rows, _BATCH):
+        if any(value is not None for row in batch for value in row):
             return True
     return False
 
@@ -218,10 +228,10 @@ def check_workbook_fits(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         )
     for number, row in enumerate(rows, start=1):
         for name, value in row.items():
-            if isinstance(value, str) and _length(value) > _MAX_CELL:
+            length = _length(value)
+            if length > _MAX_CELL:
                 raise UsageError(
-                    f"{path}: a cell holds {_MAX_CELL:,} characters, and row {number}, column {name!r}, has "
-                    f"{_length(value):,}",
+                    f"{path}: a cell holds {_MAX_CELL:,} characters, and row {number}, column {name!r}, has {length:,}",
                     hint="write .csv, .jsonl or .parquet, or cut the text",
                 )
 
@@ -261,6 +271,6 @@ def _cell_value(value: Any) -> Any:
     return _ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
-def _length(text: str) -> int:
-    """Return the number of characters as Excel counts them, 2 for those outside the basic plane."""
-    return len(str(_cell_value(text)).encode("utf-16-le")) // 2
+def _length(value: Any) -> int:
+    """Return the number of characters of a cell as Excel counts them, 2 for those outside the basic plane."""
+    return len(str(_cell_value(value)).encode("utf-16-le")) // 2

@@ -10,14 +10,14 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 from zicl._util.process import require_extra
-from zicl.exceptions import ConfigError, TextError
+from zicl.exceptions import ConfigError, TextError, UsageError
 
 FORMATS = ("txt", "jsonl", "csv", "parquet", "arrow", "xlsx")
 # Those that are read line by line, and may be compressed.
@@ -62,6 +62,13 @@ def split_sheet(name: str) -> tuple[str, str | None]:
     """
     found = _SHEET.fullmatch(name)
     return (found[1], found[2]) if found else (name, None)
+
+
+def check_not_read(path: Path, inputs: Iterable[Path]) -> None:
+    """Check that a file to write is none of the ``inputs``, of which some may name a sheet of it."""
+    files = (Path(split_sheet(str(each))[0]) for each in inputs)
+    if path.exists() and any(each.exists() and path.samefile(each) for each in files):
+        raise UsageError(f"{path} is read from, and cannot be written to as well", hint="choose another -o")
 
 
 def check_readable(path: str) -> str:

@@ -28,6 +28,7 @@ from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
 from zicl.exceptions import StorageError, UsageError
 from zicl.inputs.arrow import check_parquet_fits, write_parquet
 from zicl.inputs.excel import check_workbook_columns, check_workbook_fits, write_workbook
+from zicl.inputs.files import check_not_read, split_sheet
 from zicl.inputs.tables import InputRow
 
 _APPENDED, _MADE_OF_ROWS = (".csv", ".jsonl"), (".xlsx", ".parquet")
@@ -48,8 +49,7 @@ def check_output_path(path: Path, inputs: Iterable[Path] = ()) -> None:
         raise UsageError(
             f"{path} is a device or a pipe, and a file was expected", hint="--json writes to standard output"
         )
-    if path.exists() and any(given.exists() and path.samefile(given) for given in inputs):
-        raise UsageError(f"{path} is read from, and cannot be written to as well", hint="choose another -o")
+    check_not_read(path, inputs)
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir():
         raise UsageError(f"{path} cannot be written: {folder} is a file", hint="choose another folder")
@@ -59,20 +59,33 @@ def check_output_path(path: Path, inputs: Iterable[Path] = ()) -> None:
 
 def check_resumable(path: Path) -> None:
     """Check that a file does not exist, or was written by zicl and is there with its rows: nothing else is replaced."""
-    rows = rows_path(path)
-    if (path.exists() or rows.exists()) and not (rows.exists() and metadata_path(path).is_file()):
-        alone = "" if rows == path else f", or {rows.name} is not beside it"
+    rows, note = rows_path(path), metadata_path(path)
+    there = [each for each in (path, rows) if each.exists()]
+    if not there:
+        return
+    missing = [each.name for each in (rows, note) if not each.is_file()]
+    if missing:
         raise StorageError(
-            f"{path} exists and was not written by zicl{alone}", hint="choose another -o, or pass --overwrite"
+            f"{there[0]} exists and was not written by zicl, or {missing[0]} is not beside it",
+            hint="choose another -o, or pass --overwrite",
+        )
+    if not path.exists() and _read_note(path).get("finished"):
+        # The rows are those of a file that was moved away: they would be in the next one, too.
+        raise StorageError(
+            f"{path} was written and is gone, and {rows.name} still has its rows",
+            hint="put it back to add rows to it, choose another -o, or pass --overwrite to start anew",
         )
 
 
 def check_rows_fit(path: Path, rows: Sequence[InputRow]) -> None:
     """Check that a file of this format can hold the columns of the input, before others are computed for hours."""
-    columns = [row.columns for row in rows]
+    if path.suffix not in _MADE_OF_ROWS:
+        return
+    # As they come from the file of rows: dates are text there, and null is what is no number.
+    columns = [json.loads(to_json(row.columns)) for row in rows]
     if path.suffix == ".xlsx":
         check_workbook_fits(columns, path)
-    elif path.suffix == ".parquet":
+    else:
         check_parquet_fits(columns)
 
 
@@ -83,7 +96,7 @@ def rows_path(path: Path) -> Path:
 
 def metadata_path(path: Path) -> Path:
     """Return the file beside an output that records how it was written, and the size and hash of its chunks."""
-    return path.with_name(f".{path.name}.zicl.json")
+    return path.with_name(f".{split_sheet(path.name)[0]}.zicl.json")
 
 
 def output_lock(path: Path | None) -> AbstractContextManager[None]:
@@ -103,6 +116,8 @@ class Note(Strict):
     # Of a workbook or a Parquet file: its hashes, and how many bytes of rows it was made of.
     made: list[str] = Field(default_factory=list)
     made_of: Count = 0
+    # Whether it was put there: a run may be killed before.
+    finished: bool = False
 
 
 class ClassifySettings(Strict):
@@ -190,7 +205,7 @@ class OutputFile:
         self._begun = self.rows_path.exists() and not overwrite
         # The hashes that the file made of the rows may have: that of the last, and of one being put there when a run
         # was killed; and how many bytes of rows the last was made of.
-        self._made, self._made_of = list[str](), 0
+        self._made, self._made_of, self._finished = list[str](), 0, False
         if self._begun:
             self._resume()
         elif not overwrite:
@@ -219,7 +234,8 @@ class OutputFile:
             raise UsageError(f"{self.path} was begun with other settings ({', '.join(changed)})", hint=hint)
         self._check_unchanged(note["bytes"], note["sha256"])
         self._made, self._made_of = note.get("made", []), note.get("made_of", 0)
-        if self.rows_path != self.path and self.path.exists() and file_hash(self.path) not in self._made:
+        self._finished = self.rows_path != self.path and self.path.exists()
+        if self._finished and file_hash(self.path) not in self._made:
             raise self._changed()
         self.truncated = self.rows_path.stat().st_size - note["bytes"]
         with storage_errors(self.rows_path), self.rows_path.open("r+b") as stream:
@@ -290,8 +306,12 @@ class OutputFile:
         if self.rows_path == self.path or not self._begun:
             return
         size = self.rows_path.stat().st_size
-        if self.path.exists() and self._made_of == size and file_hash(self.path) == self._made[-1]:
-            return
+        if not (self.path.exists() and self._made_of == size and file_hash(self.path) == self._made[-1]):
+            self._make(size)
+        self._finished = True
+        self._write_note(size)
+
+    def _make(self, size: int) -> None:
         records = list(self.records())
         columns = list(dict.fromkeys([*self._columns, *(name for record in records for name in record)]))
         with atomic_write(self.path) as temporary:
@@ -309,7 +329,7 @@ class OutputFile:
     def _write_note(self, size: int) -> None:
         chunks: dict[str, Any] = {"bytes": size, "sha256": self._digest.hexdigest()}
         if self.rows_path != self.path:
-            chunks |= {"made": self._made, "made_of": self._made_of}
+            chunks |= {"made": self._made, "made_of": self._made_of, "finished": self._finished}
         write_json(metadata_path(self.path), {"settings": self._settings, "id": self._id_column, **chunks})
 
 
