@@ -2,6 +2,7 @@
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -196,6 +197,22 @@ def test_a_short_request_goes_between_the_groups_of_a_fit(plain, encoder):
             assert b'"fit"' in received(fit)
     place = encoder.encoded.index("A short question.")
     assert len([text for text in encoder.encoded[:place] if text in PILE]) == 16
+
+
+def test_one_fit_or_map_too_many_is_refused_and_others_are_answered(plain, encoder, monkeypatch):
+    monkeypatch.setattr("zicl.apps.serve.queue.MOST_LONG_JOBS", 1)
+    with asked(plain) as client, ThreadPoolExecutor(2) as others:
+        encoder.hold()
+        fit = others.submit(client.post, "/v1/fit", json={"texts": PILE, "labels": LABELS})
+        assert encoder.begun.wait(WAIT_SECONDS)
+        refused = client.post("/v1/map", json={"texts": PILE})
+        short = others.submit(client.post, "/v1/classify", json={"text": "A short question.", "labels": LABELS})
+        encoder.gate.set()
+        assert (fit.result().status_code, short.result().status_code) == (200, 200)
+        assert client.post("/v1/map", json={"texts": PILE}).status_code == 200
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
+    assert refused.json()["type"] == "urn:zicl:problem:busy"
+    assert "1 fits and maps" in refused.json()["detail"]
 
 
 def received(connection):
