@@ -2,6 +2,7 @@
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -163,6 +164,22 @@ def test_what_was_learned_is_kept_within_bounds(plain, monkeypatch):
         assert client.post("/v1/classify", json={"text": "x", "fit": again}).status_code == 200
 
 
+def test_a_fit_that_would_not_be_kept_is_refused_when_its_first_texts_are_encoded(plain, encoder, monkeypatch):
+    texts = sorted(set(PILE))
+    size = sum(vector.nbytes for vector in BagEncoder().encode(texts)) + sum(map(len, texts))
+    with asked(plain) as client:
+        monkeypatch.setattr(client.service.engine.configurations._fits, "_max_weight", size)
+        monkeypatch.setattr("zicl.apps.serve.configurations._FIT_BYTES", size)
+        fit = client.post("/v1/fit", json={"texts": texts, "labels": LABELS}).json()["fit"]
+        assert client.post("/v1/classify", json={"text": "x", "fit": fit}).status_code == 200
+        encoder.encoded.clear()
+        refused = client.post("/v1/fit", json={"texts": [*texts, "One more text."], "labels": LABELS})
+    assert (refused.status_code, refused.json()["field"]) == (422, "texts")
+    assert refused.json()["type"] == "urn:zicl:problem:over-limit"
+    assert f"about {len(texts)} texts" in refused.json()["expected"]
+    assert len(encoder.encoded) <= 16
+
+
 @pytest.mark.parametrize("path", ["fit", "map"])
 def test_a_client_that_leaves_ends_the_work(plain, encoder, path):
     body = {"texts": PILE, "stream": True, **({"labels": LABELS} if path == "fit" else {})}
@@ -196,6 +213,22 @@ def test_a_short_request_goes_between_the_groups_of_a_fit(plain, encoder):
             assert b'"fit"' in received(fit)
     place = encoder.encoded.index("A short question.")
     assert len([text for text in encoder.encoded[:place] if text in PILE]) == 16
+
+
+def test_one_fit_or_map_too_many_is_refused_and_others_are_answered(plain, encoder, monkeypatch):
+    monkeypatch.setattr("zicl.apps.serve.queue.MOST_LONG_JOBS", 1)
+    with asked(plain) as client, ThreadPoolExecutor(2) as others:
+        encoder.hold()
+        fit = others.submit(client.post, "/v1/fit", json={"texts": PILE, "labels": LABELS})
+        assert encoder.begun.wait(WAIT_SECONDS)
+        refused = client.post("/v1/map", json={"texts": PILE})
+        short = others.submit(client.post, "/v1/classify", json={"text": "A short question.", "labels": LABELS})
+        encoder.gate.set()
+        assert (fit.result().status_code, short.result().status_code) == (200, 200)
+        assert client.post("/v1/map", json={"texts": PILE}).status_code == 200
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
+    assert refused.json()["type"] == "urn:zicl:problem:busy"
+    assert "1 fits and maps" in refused.json()["detail"]
 
 
 def received(connection):

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from tests.waiting import WAIT_SECONDS
 from zicl._util.cache import BoundedCache
-from zicl.apps.serve.queue import Queue, QueueFullError, ServerMetrics, StoppingError, Unfinished
+from zicl.apps.serve.queue import (
+    MOST_LONG_JOBS,
+    LongJobsFullError,
+    Queue,
+    QueueFullError,
+    ServerMetrics,
+    StoppingError,
+    Unfinished,
+)
 
 
 @dataclass(frozen=True)
@@ -382,3 +390,62 @@ def test_a_long_job_that_nobody_waits_for_has_no_other_turn(ends):
             return [key for group in worker.groups for key in group].count("long")
 
     assert asyncio.run(run()) == 1
+
+
+@pytest.mark.parametrize("group", [1, 4])
+def test_a_long_job_is_finished_before_the_next_begins(group):
+    async def run():
+        worker = Turns(opened=False)
+        async with running(worker, group=group) as queue:
+            first = queue.admit(works("first"))
+            await begun(worker)
+            tickets = [queue.admit([Long(key)]) for key in ("long a", "long b", "long c")]
+            short = queue.admit(works("short"))
+            worker.gate.set()
+            for ticket in tickets:
+                assert [(await ticket.next(WAIT_SECONDS))[1] for _ in range(3)][-1].key.startswith("long")
+            await results(first)
+            await results(short)
+            return [key for group in worker.groups for key in group]
+
+    order = asyncio.run(run())
+    assert order.index("short") <= 3
+    assert [key for key in order if key.startswith("long")] == [f"long {name}" for name in "abc" for _ in range(3)]
+
+
+def test_a_long_job_whose_client_leaves_between_its_turns_holds_nobody_up():
+    async def run():
+        worker = Turns(opened=False)
+        async with running(worker, group=1) as queue:
+            first = queue.admit([Long("first")])
+            await begun(worker)
+            second = queue.admit([Long("second")])
+            worker.gate.set()
+            await first.next(WAIT_SECONDS)
+            first.close()
+            return [(await second.next(WAIT_SECONDS))[1] for _ in range(3)][-1]
+
+    assert asyncio.run(run()) == Done("second")
+
+
+def test_few_long_jobs_are_admitted_at_once():
+    async def run():
+        worker = Turns(opened=False)
+        async with running(worker, places=100, group=1) as queue:
+            long = [queue.admit([Long(f"long {number}")]) for number in range(MOST_LONG_JOBS)]
+            with pytest.raises(LongJobsFullError) as refused:
+                queue.admit([Long("another")])
+            # An equal one is under way already, and short ones are no long ones.
+            joined, short = queue.admit([Long("long 0")]), queue.admit(works("short"))
+            long.pop().close()
+            long.append(queue.admit([Long("another")]))
+            worker.gate.set()
+            for ticket in (*long, joined):
+                while isinstance((await ticket.next(WAIT_SECONDS))[1], Unfinished):
+                    pass
+            assert await results(short) == [Done("short")]
+            return refused.value
+
+    refused = asyncio.run(run())
+    assert (refused.waiting, refused.places) == (MOST_LONG_JOBS, MOST_LONG_JOBS)
+    assert refused.seconds > 0

@@ -16,7 +16,7 @@ import numpy as np
 from zicl._util.cache import BoundedCache
 from zicl._util.registry import did_you_mean
 from zicl.apps.serve import schema
-from zicl.apps.serve.problems import INVALID, NOT_FOUND, RefusedError
+from zicl.apps.serve.problems import INVALID, NOT_FOUND, OVER_LIMIT, RefusedError
 from zicl.classifier import LocalFit, ZICLClassifier
 from zicl.config import (
     METHODS,
@@ -147,6 +147,19 @@ class ClassifierCache:
         """Return the classifier that learned from the texts of a request, if it is still kept."""
         return self._fits.get(fit)
 
+    def check_fits(self, texts: Sequence[str], first: Vectors) -> None:
+        """Refuse texts that, with vectors like the first ones, are more than is kept."""
+        size = _fit_size(texts, [first[0]] * len(texts))
+        if size > _FIT_BYTES:
+            most = len(texts) * _FIT_BYTES // size
+            raise RefusedError(
+                OVER_LIMIT,
+                f"{len(texts):,} texts and their vectors take {size / 2**20:,.0f} MiB",
+                expected=f"at most {_FIT_BYTES / 2**20:g} MiB, which is about {most:,} texts like these",
+                hint="send a sample of them",
+                field="texts",
+            )
+
     def learn(
         self, fit: str, requested: RequestedSettings, texts: Sequence[str], vectors: Mapping[Text, Vectors]
     ) -> ConfiguredClassifier:
@@ -157,8 +170,7 @@ class ClassifierCache:
             variant.fit(texts, compute=EncodedTexts(vectors))
         odd = tuple(str(each.message) for each in caught if issubclass(each.category, PileWarning))
         found = ConfiguredClassifier(variant.ensemble_, settings_out(variant), odd)
-        size = sum(vector.nbytes for vector in vectors.values()) + sum(map(len, texts))
-        self._fits.put(fit, found, size)
+        self._fits.put(fit, found, _fit_size(texts, vectors.values()))
         return found
 
     def get(self, requested: RequestedSettings | str) -> ConfiguredClassifier:
@@ -293,6 +305,11 @@ def template_lines(template: str | tuple[str, str], labels: Labels) -> tuple[str
     """Return the lines of a template, which "auto" picks by the labels."""
     picked = pick_template(template, labels)
     return picked.input, picked.label
+
+
+def _fit_size(texts: Iterable[str], vectors: Iterable[Vectors]) -> int:
+    """Return about how many bytes a fit takes while it is kept."""
+    return sum(vector.nbytes for vector in vectors) + sum(map(len, texts))
 
 
 def _unless_equal(given: T | None, default: T) -> T | None:

@@ -14,7 +14,7 @@ from zicl.inputs.texts import check_text
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """``body`` is in bytes, ``deadline`` in seconds; ``queue`` counts the waiting texts of all clients."""
+    """``body`` is in bytes, ``deadline`` in seconds; ``queue`` counts all waiting texts, a long job as one."""
 
     body: int = 1 << 20
     texts: int = 256

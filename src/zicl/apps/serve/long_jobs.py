@@ -71,7 +71,7 @@ class FitJob(LongJob):
         if found is None:
             # A mistake in the settings is found before anything is encoded.
             ensemble = self._configurations.get(self._settings).ensemble
-            vectors = yield from _encode(ensemble.embed, self.texts)
+            vectors = yield from _encode(ensemble.embed, self.texts, self._configurations.check_fits)
             yield Unfinished("learning", self.size, self.size)
             found = self._configurations.learn(self.id, self._settings, self.texts, vectors)
         pile = found.ensemble.pile
@@ -117,11 +117,16 @@ class MapJob(LongJob):
         return JobAnswer(response)
 
 
-def _encode(embed: Embed, texts: Sequence[str]) -> Generator[Unfinished, None, dict[Text, Vectors]]:
-    """Return the vectors of different texts, encoded group by group."""
+def _encode(
+    embed: Embed, texts: Sequence[str], check: Callable[[Sequence[str], Vectors], None] | None = None
+) -> Generator[Unfinished, None, dict[Text, Vectors]]:
+    """Return the vectors of different texts, encoded group by group; ``check`` may refuse them by the first vectors."""
     vectors = dict[Text, Vectors]()
     for start in range(0, len(texts), _GROUP):
         yield Unfinished("encoding", start, len(texts))
         group = texts[start : start + _GROUP]
-        vectors |= zip(group, embed(group), strict=True)
+        encoded = embed(group)
+        if check is not None and start == 0:
+            check(texts, encoded)
+        vectors |= zip(group, encoded, strict=True)
     return vectors

@@ -18,6 +18,10 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 # Smaller requests go first, but no more than this many texts in a row before the request that has waited longest.
 _MOST_PASSES = 7
+# Each takes many turns, one job after the other: of more, the last would not end before its deadline.
+MOST_LONG_JOBS = 4
+# When to ask again for a place among them: how long they take is not known.
+_LONG_JOB_SECONDS = 10.0
 
 
 class ServerMetrics:
@@ -47,8 +51,8 @@ class ServerMetrics:
 class QueuedJob(Protocol):
     """A job to compute; jobs with equal keys have equal answers.
 
-    A job of many texts says so by its ``size``. An answer's ``weight`` is about its size in bytes; one without a weight
-    is not kept.
+    A job of many texts, which takes several turns, says so by its ``size``. An answer's ``weight`` is about its size in
+    bytes; one without a weight is not kept.
     """
 
     @property
@@ -63,6 +67,13 @@ class QueueFullError(Exception):
     def __init__(self, waiting: int, places: int, seconds: float) -> None:
         super().__init__(f"{waiting} of {places} places are taken")
         self.waiting, self.places, self.seconds = waiting, places, seconds
+
+
+class LongJobsFullError(QueueFullError):
+    """As many long jobs as may be admitted at once are under way or wait."""
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(waiting, MOST_LONG_JOBS, _LONG_JOB_SECONDS)
 
 
 class StoppingError(Exception):
@@ -86,6 +97,13 @@ class _Entry:
     owner: Ticket
     waiters: list[tuple[Ticket, int]]
     started: bool = False
+    # Whether a long job has had a turn.
+    begun: bool = False
+
+    @property
+    def long(self) -> bool:
+        """Whether it takes several turns."""
+        return _is_long(self.job)
 
 
 @dataclass(eq=False)
@@ -120,7 +138,8 @@ class Queue:
 
     Jobs are computed one by one, so that no answer depends on what other clients ask for; a ``group`` above 1 is for
     models that are asked about many texts at a time. Smaller requests go first, requests of about the same size take
-    turns, and a request that is passed over again and again has its turn all the same.
+    turns, and a request that is passed over again and again has its turn all the same. Of the long jobs, few are
+    admitted at once, and the one that has begun is finished before the next begins.
     """
 
     def __init__(
@@ -154,6 +173,11 @@ class Queue:
         if self.waiting + len(new) > self._places:
             self._metrics.refused.inc()
             raise QueueFullError(self.waiting, self._places, self._pace * self.waiting)
+        long = sum(entry.long for entry in self._entries.values())
+        new_long = {job.key for job in jobs if _is_long(job)} & new
+        if new_long and long + len(new_long) > MOST_LONG_JOBS:
+            self._metrics.refused.inc()
+            raise LongJobsFullError(long)
         sizes = {job.key: getattr(job, "size", 1) for job, answer in zip(jobs, cached, strict=True) if answer is None}
         ticket = Ticket(len(jobs), self._leave, size=sum(sizes.values()))
         for number, (job, answer) in enumerate(zip(jobs, cached, strict=True)):
@@ -237,20 +261,26 @@ class Queue:
 
     def _take_group(self) -> list[_Entry]:
         group: list[_Entry] = []
-        while self._turns and len(group) < self.group:
-            ticket = self._next_turn()
+        while len(group) < self.group and (ready := self._ready()):
+            ticket = self._next_turn(ready)
             self._turns.remove(ticket)
             entry = ticket.pending.popleft()
             if ticket.pending:
                 self._turns.append(ticket)
-            entry.started = True
+            entry.started = entry.begun = True
             self.waiting -= 1
             group.append(entry)
         self._report_waiting()
         return group
 
-    def _next_turn(self) -> Ticket:
-        smallest, longest = min(self._turns, key=lambda ticket: ticket.size_class), self._turns[0]
+    def _ready(self) -> list[Ticket]:
+        """Return the tickets that may have a turn: a long job may not while another one is unfinished."""
+        if not any(entry.long and entry.begun for entry in self._entries.values()):
+            return [*self._turns]
+        return [ticket for ticket in self._turns if ticket.pending[0].begun or not ticket.pending[0].long]
+
+    def _next_turn(self, ready: Sequence[Ticket]) -> Ticket:
+        smallest, longest = min(ready, key=lambda ticket: ticket.size_class), ready[0]
         if smallest is longest or self._passes == _MOST_PASSES:
             self._passes = 0
             return longest
@@ -266,7 +296,7 @@ class Queue:
         for ticket, number in entry.waiters:
             ticket.done.put_nowait((number, so_far))
         tickets = [ticket for ticket, _ in entry.waiters]
-        self._append(entry.owner if entry.owner in tickets else tickets[0], entry)
+        self._append(entry.owner if entry.owner in tickets else tickets[0], entry, 0)
         self.waiting += 1
         self._report_waiting()
 
@@ -295,3 +325,7 @@ class Queue:
 
     def _report_waiting(self) -> None:
         self._metrics.waiting.set(self.waiting)
+
+
+def _is_long(job: QueuedJob) -> bool:
+    return hasattr(job, "size")

@@ -341,7 +341,9 @@ class LimitsInfo(_Model):
     labels: int
     k: int
     pile: int = Field(description="Texts that are learned from, or drawn on a map, together.")
-    queue: int = Field(description="Texts that may wait, of all requests.")
+    queue: int = Field(
+        description="Texts that may wait, of all requests; a fit or a map counts as one, and at most 4 are admitted."
+    )
     deadline: float = Field(description="Seconds.")
 
 

@@ -16,7 +16,16 @@ from starlette.types import Receive, Scope, Send
 from zicl._util.cache import BoundedCache
 from zicl.apps.serve.limits import RequestLimits
 from zicl.apps.serve.problems import BUSY, OVERDUE, STARTING, STOPPING, RefusedError, refusal
-from zicl.apps.serve.queue import Queue, QueuedJob, QueueFullError, ServerMetrics, StoppingError, Ticket, Unfinished
+from zicl.apps.serve.queue import (
+    LongJobsFullError,
+    Queue,
+    QueuedJob,
+    QueueFullError,
+    ServerMetrics,
+    StoppingError,
+    Ticket,
+    Unfinished,
+)
 from zicl.apps.serve.schema import ProgressLine
 
 if TYPE_CHECKING:
@@ -190,6 +199,14 @@ async def _disconnected(request: Request) -> None:
 
 
 def _job_refusal(error: Exception) -> RefusedError:
+    if isinstance(error, LongJobsFullError):
+        return RefusedError(
+            BUSY,
+            f"{error.waiting} fits and maps are being computed, or wait",
+            expected=f"at most {error.places} at once",
+            hint="try again after the time in Retry-After",
+            retry_after=error.seconds,
+        )
     if isinstance(error, QueueFullError):
         return RefusedError(
             BUSY,

@@ -264,6 +264,45 @@ def test_a_map_can_be_cancelled(browser):
         wait_until(lambda: len(visitor.all(".point")) == len(PILE))
 
 
+def test_a_map_is_drawn_anew_when_a_batch_goes_on(browser):
+    encoder = SteppedEncoder()
+    with running(lambda: plain(encoder)) as address:
+        visitor = Visitor(browser, address).open()
+        fill_in(visitor)
+        visitor.click("#learn")
+        encoder.held = True
+        visitor.click("#run")
+
+        def some_are_labelled():
+            encoder.steps.release()
+            return len(visitor.rows()) >= 5
+
+        wait_until(some_are_labelled)
+        visitor.click("#stop")
+        encoder.held = False
+        encoder.steps.release(1000)
+        visitor.wait()
+        visitor.all(".tab")[1].click()
+        wait_until(lambda: 5 <= len(visitor.all(".point")) < len(PILE))
+        visitor.click("#batch .below button")
+        wait_until(lambda: len(visitor.all(".point")) == len(PILE))
+
+
+def test_another_run_ends_the_map_of_the_last(browser):
+    encoder = SteppedEncoder()
+    with running(lambda: plain(encoder)) as address:
+        visitor = Visitor(browser, address).open()
+        fill_in(visitor)
+        visitor.click("#learn")
+        visitor.run()
+        encoder.encoded.clear()
+        encoder.held = True
+        visitor.all(".tab")[1].click()
+        assert encoder.waits.wait(WAIT_SECONDS)
+        visitor.click("#run")
+        assert read_after_the_end(address, encoder, "map") == 16
+
+
 def test_sets_of_labels_are_kept_across_reloads(visitor, tmp_path):
     visitor.name_labels("cold", "warm")
     visitor.all("#labels .chips input")[0].send_keys("icy", Keys.ENTER)

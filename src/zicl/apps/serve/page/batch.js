@@ -32,6 +32,7 @@ class Batch extends BatchTable {
   async run() {
     this.running = true;
     this.problem = null;
+    this.map.clear();
     this.started = performance.now();
     this.before = this.done;
     const { signal } = this.abort,

@@ -17,6 +17,9 @@ function svg(tag, attributes) {
   return element;
 }
 
+const AFTERWARDS = "The map is drawn when all texts are labelled.";
+// The map that was asked for last: another run ends it.
+let lastMap = null;
 class MapView {
   constructor(batch) {
     Object.assign(this, { batch, rows: [], points: null, abort: null });
@@ -48,6 +51,13 @@ class MapView {
     const at = event.target.dataset?.at;
     return at === undefined ? null : this.batch.rows[Number(at)];
   }
+  /* Forget the places, and ask for no more of them: other texts are about to be labelled. */
+  clear() {
+    this.abort?.abort();
+    this.points = null;
+    this.frame.hidden = true;
+    this.note.textContent = AFTERWARDS;
+  }
   /* Ask for the places once all texts are labelled. */
   async show() {
     const { batch } = this;
@@ -55,7 +65,7 @@ class MapView {
     const labelled = batch.rows.filter((row) => row.result);
     if (batch.running || labelled.length < 3) {
       this.note.textContent = batch.running
-        ? "The map is drawn when all texts are labelled."
+        ? AFTERWARDS
         : "A map needs at least three labelled texts.";
       return;
     }
@@ -63,6 +73,7 @@ class MapView {
     const chosen = new Set(sampleFor(labelled.map((row) => row.text)));
     this.rows = labelled.filter((row) => chosen.has(row.text)).slice(0, info.limits?.pile ?? 2000);
     this.abort = new AbortController();
+    lastMap = this;
     const { signal } = this.abort;
     this.cancel.hidden = this.bar.hidden = false;
     try {
@@ -77,7 +88,8 @@ class MapView {
       this.draw();
       say("The map is drawn; the table holds the same texts");
     } catch (error) {
-      this.note.textContent = signal.aborted ? "Cancelled. Open the map again to draw it." : "";
+      const cancelled = batch.running ? AFTERWARDS : "Cancelled. Open the map again to draw it.";
+      this.note.textContent = signal.aborted ? cancelled : "";
       if (!signal.aborted) showProblem(this.problem, asProblem(error));
     }
     this.abort = null;

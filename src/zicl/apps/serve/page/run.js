@@ -43,6 +43,7 @@ async function run() {
     placeProblem(asProblem(error));
     return;
   }
+  lastMap?.clear();
   if (mode() === "many") {
     reveal("batch");
     // A file is its own pile: its texts are learned from, then labelled.

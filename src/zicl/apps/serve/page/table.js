@@ -22,7 +22,6 @@ class BatchTable {
     this.note = h("span", { class: "small quiet" });
     this.title = h("h2", { id: one });
     this.pileWords = h("p", { class: "small quiet pile-words" });
-    this.map?.abort?.abort();
     this.map = new MapView(this);
     this.again = h("div", { class: "slot" });
     this.counts = h("div", { class: "counts", role: "group", "aria-label": "Texts by label" });
