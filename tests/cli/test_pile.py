@@ -125,6 +125,9 @@ def test_gold_rows_are_learned_from(run, command, tmp_path):
     assert code == 0
     assert "16 gold labels from" in err
     plain, taught = ([row["predicted"] for row in rows(tmp_path / name)] for name in ("plain.csv", "taught.csv"))
+    # Rows that were labelled by hand are not among the uncertain ones, and those that keep another label are named.
+    least = err[err.index("least certain:") :].splitlines()[1:6]
+    assert not [line for line in least for text in (*SOUP[:8], *TRAIN[:8]) if text[:40] in line]
     # What was taught is the opposite of what the words say.
     assert plain != taught
     assert taught[:8] == ["train"] * 8

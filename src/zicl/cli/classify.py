@@ -302,9 +302,9 @@ def classify(
             lines = list(_classify_chunks(label_sets, chunks, writer, review_below, pool))
     if output is None and not json_output:
         print_table(lines, review_below, top)
-    print_summary(lines, label_sets[0], review_below, earlier)
+    print_summary(lines, label_sets[0], review_below, earlier, gold := options.read_gold(fit_columns))
     if _has_ensemble(classifier) and classifier.none is not None:
-        print_none_curve([*earlier.lines, *lines], classifier.none, options.read_gold(fit_columns))
+        print_none_curve([*earlier.lines, *lines], classifier.none, gold)
 
 
 def _check_output(options: ClassifyOptions, file: str | None, output: Path | None, *, overwrite: bool) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zicl.score.results import Prediction
 
 # Of a text the summary and the table show the beginning.
-_LEAST_CERTAIN, _LONGEST_TEXT = 5, 120
+_LEAST_CERTAIN, _LONGEST_TEXT, _NAMED = 5, 120, 20
 # Margins below which a person might want to look, and the number of rows from which their shares mean something.
 _MARGINS, _ENOUGH_ROWS = (0.05, 0.1, 0.2, 0.4), 20
 _NONE_THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -184,10 +184,12 @@ def print_summary(
     label_set: LabelSet,
     review_below: float | None,
     earlier: Earlier,
+    gold: Mapping[Text, str],
 ) -> None:
     """Print label frequencies, how many rows a margin leaves to a person, what was cut, and what was least certain.
 
-    It is about all rows of an output, those of ``earlier`` runs included as far as their labels were written.
+    It is about all rows of an output, those of ``earlier`` runs included as far as their labels were written. Rows with
+    a ``gold`` label teach what texts like them get, and may get another one themselves: these are named.
     """
     if earlier.count:
         _print_earlier(len(lines), earlier)
@@ -211,8 +213,23 @@ def print_summary(
         print_status(f"{cut:,} texts were longer than the token limit and were cut{among}")
     if len(labelled) > _LEAST_CERTAIN:
         print_status("least certain:")
-        for line in sorted(labelled, key=lambda line: line.margin)[:_LEAST_CERTAIN]:
+        # What a person has labelled is certain.
+        open_ones = [line for line in labelled if line.row_text.strip() not in gold]
+        for line in sorted(open_ones, key=lambda line: line.margin)[:_LEAST_CERTAIN]:
             print_status(f"  {_shown(line.id)}: {line.label} {_doubt(line)}  {line.text[:80]}")
+    _print_other_labels(labelled, gold, multi=label_set.decision.multi)
+
+
+def _print_other_labels(lines: Sequence[SummaryLine], gold: Mapping[Text, str], *, multi: bool) -> None:
+    """Name the rows that a person labelled, and that get another label here."""
+    taught = {line.id: gold[text] for line in lines if (text := line.row_text.strip()) in gold}
+    other = [x.id for x in lines if x.id in taught and {*x.labels} != {*split_labels(taught[x.id], multi=multi)}]
+    if other:
+        named = ", ".join(map(_shown, other[:_NAMED])) + (", …" if len(other) > _NAMED else "")
+        print_status(
+            f"{len(other):,} of the {len(taught):,} rows that you labelled have another label in 'predicted': {named} "
+            "(your labels teach what texts like them get)"
+        )
 
 
 def _print_earlier(new: int, earlier: Earlier) -> None:

@@ -78,7 +78,7 @@ class Labels:
         if len(self.items) < 2:
             raise LabelError(
                 f"{len(self.items)} label{'' if len(self.items) == 1 else 's'} given; at least two are needed",
-                hint="name them all, e.g. --labels terrible,great",
+                hint="name them all, with commas between them: --labels terrible,great",
             )
         for kind, values in (
             ("name", self.names),

@@ -41,7 +41,7 @@ _README = """\
 Made from {source} with zicl {version}. It needs no zicl and no torch:
 
     pip install numpy onnxruntime tokenizers
-    python predict.py reviews.csv > labelled.csv      # a column "text"; or a .txt file with a text on each line
+    python predict.py reviews.csv > labelled.csv      # a column "text", or named after the file; or a .txt file
 
 In Python:
 

@@ -1,6 +1,7 @@
 """Label texts with this folder alone: numpy, onnxruntime and tokenizers.
 
-Run ``python predict.py FILE > labelled.csv``: a .csv with a column text, or any other file with a text on each line.
+Run ``python predict.py FILE [COLUMN] > labelled.csv``: a .csv with that column (text), or any other file with a text on
+each line.
 """
 
 import csv
@@ -64,17 +65,17 @@ class Classifier:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3) or not Path(sys.argv[1]).is_file():
         sys.exit(__doc__)
-    path = Path(sys.argv[1])
+    path, column = Path(sys.argv[1]), (*sys.argv[2:], "text")[0]
     csv.field_size_limit(1 << 30)
     with path.open(encoding="utf-8-sig", newline="") as stream:
         if path.suffix == ".csv":
-            texts = [row.get("text") or "" for row in csv.DictReader(stream)]
+            texts = [row.get(column) or "" for row in csv.DictReader(stream)]
         else:
             texts = stream.read().splitlines()
     if "" in texts:
-        sys.exit(f"{path}: row {texts.index('') + 1} has no text, or there is no column text")
+        sys.exit(f"{path}: row {texts.index('') + 1} has no text, or there is no column {column}")
     classifier = Classifier(Path(__file__).parent)
     # As UTF-8 on every system.
     with open(sys.stdout.fileno(), "w", encoding="utf-8", newline="", closefd=False) as output:
