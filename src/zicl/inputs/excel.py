@@ -131,7 +131,7 @@ def _cells(path: str, sheet: str | None, name: str) -> Iterator[list[Any]]:
 def _rows(sheet: Any) -> Iterator[Sequence[Any]]:
     # The size that a file states for a sheet may be wrong, and rows would be cut.
     sheet.reset_dimensions()
-    yield from sheet.iter_rows(values_only=True)
+    yield from sheet.iter_rows()
 
 
 def _next(rows: Iterator[Sequence[Any]], count: int) -> list[Sequence[Any]]:
@@ -165,7 +165,7 @@ def _find_sheet(book: Any, wanted: str | None, name: str) -> Any:
 def _has_value(sheet: Any) -> bool:
     rows = islice(_rows(sheet), _MAX_EMPTY)
     while batch := _next(rows, _BATCH):
-        if any(value is not None for row in batch for value in row):
+        if any(cell.value is not None for row in batch for cell in row):
             return True
     return False
 
@@ -173,7 +173,8 @@ def _has_value(sheet: Any) -> bool:
 def _values(row: Sequence[Any], name: str, number: int) -> list[Any]:
     if number > _MAX_ROWS:
         raise TextError(f"{name} has more than {_MAX_ROWS:,} rows", hint="it is damaged: save it again as .xlsx")
-    values = [_value(value) for value in row]
+    # The type tells an error from a text like #N/A.
+    values = [None if cell.data_type == "e" else _value(cell.value) for cell in row]
     while values and values[-1] is None:
         values.pop()
     if sum(len(value) for value in values if isinstance(value, str)) > record_limit():
@@ -184,13 +185,11 @@ def _values(row: Sequence[Any], name: str, number: int) -> list[Any]:
 def _value(value: Any) -> Any:
     r"""Return the value of a cell: text, a number, a boolean or None.
 
-    >>> _value(7.0), _value(datetime(2024, 5, 1)), _value("#N/A"), _value("one_x000D_two")
+    >>> _value(7.0), _value(datetime(2024, 5, 1)), _value(""), _value("one_x000D_two")
     (7, '2024-05-01', None, 'one\rtwo')
     """
-    from openpyxl.cell.cell import ERROR_CODES
-
     if isinstance(value, str):
-        return None if value in ERROR_CODES or not value else _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
+        return None if not value else _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
     if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST:
         return int(value)
     if isinstance(value, datetime):

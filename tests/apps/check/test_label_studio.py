@@ -109,6 +109,18 @@ def test_an_export_is_scored_with_the_key_of_the_tasks(tmp_path, finished):
         write_sheet(path, sheet, kind="label-studio")
 
 
+def test_tasks_that_may_be_labelled_elsewhere_are_not_drawn_again(tmp_path):
+    path, sheet, _ = drawn(tmp_path, predictions(6))
+    path.rename(tmp_path / "imported.json")
+    before = key_path(path).read_bytes()
+    with pytest.raises(StorageError, match="may be labelled in Label Studio") as error:
+        write_sheet(path, sheet, kind="label-studio")
+    assert "--overwrite" in error.value.hint
+    assert key_path(path).read_bytes() == before
+    write_sheet(path, sheet, kind="label-studio", overwrite=True)
+    assert path.is_file()
+
+
 def test_several_labels_and_none_of_them(tmp_path, finished):
     rows = [
         OutputPrediction(f"r{n}", f"Report {n}.", p, n / 9, multi=True)

@@ -97,7 +97,7 @@ def config_path(path: Path) -> Path:
 
 
 def check_sheet_path(path: Path, kind: SheetFormat = "table", *, overwrite: bool = False) -> None:
-    """Check that a sheet can be written; one with labels filled in is replaced only with ``overwrite``."""
+    """Check that a sheet can be written; one with labels, and all tasks, are replaced only with ``overwrite``."""
     suffixes = (".csv", ".xlsx") if kind == "table" else (".json",)
     if path.suffix not in suffixes:
         hint = f"end its name in {' or '.join(suffixes)}"
@@ -106,8 +106,16 @@ def check_sheet_path(path: Path, kind: SheetFormat = "table", *, overwrite: bool
         raise UsageError(f"{path}: the sheet is a {' or '.join(suffixes)} file", hint=hint)
     if path.suffix == ".xlsx":
         require_extra("excel", "writing .xlsx files", "openpyxl")
-    if path.exists() and not overwrite:
+    if overwrite:
+        return
+    if path.exists():
         _check_unlabelled(path)
+    if kind == "label-studio" and key_path(path).exists():
+        # The labels are in Label Studio, and can be scored with this key only.
+        raise StorageError(
+            f"{path} was drawn before, and its tasks may be labelled in Label Studio",
+            hint="choose another -o, or pass --overwrite: an export of the old tasks is not scored with new ones",
+        )
 
 
 def write_sheet(
