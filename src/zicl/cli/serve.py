@@ -120,13 +120,25 @@ def _with_folder(options: ServeOptions, place: Path | None) -> ServeOptions:
 
 def _check_without_labels(options: ServeOptions) -> None:
     """Refuse what needs labels at the start, where none are given."""
-    needs = f"--method {options.method}" if options.resolved().scoring.asks_lm else None
+    needs = _setting_that_asks_lm(options)
     needs = "--fit" if options.fit is not None else needs
     if needs is not None:
         raise UsageError(
             f"no labels were given, and {needs} needs them at the start",
             hint=f"--labels terrible,great, or leave out {needs}: on the page, you name labels and choose a method",
         )
+
+
+def _setting_that_asks_lm(options: ServeOptions) -> str | None:
+    """Return what was given that asks a language model, as it is written on the command line."""
+    from zicl.config import get_method
+
+    scoring = options.resolved().scoring
+    if not scoring.asks_lm:
+        return None
+    if options.method is not None and get_method(options.method).scoring.experts == scoring.experts:
+        return f"--method {options.method}"
+    return f"{'--set scoring.experts=' if options.experts is None else '--experts '}{','.join(scoring.experts)}"
 
 
 def _classifier(options: ClassifierOptions, columns: Mapping[str, str | None]) -> ZICLClassifier:

@@ -51,6 +51,8 @@ def saved(tmp_path):
     ("options", "says"),
     [
         (["--method", "z-icl"], "no labels were given, and --method z-icl needs them"),
+        (["--experts", "encoder,channel"], "no labels were given, and --experts encoder,channel needs them"),
+        (["--set", "scoring.experts=encoder,channel"], "and --set scoring.experts=encoder,channel needs them"),
         (["--fit", PILE], "no labels were given, and --fit needs them"),
         (["--labels", "a,b", "--host", "0.0.0.0"], "no token was given"),
         (["--labels", "a,b", "--max-texts", "0"], "the limit texts is 0"),
