@@ -117,14 +117,14 @@ def test_the_checks_of_names_import_neither_torch_nor_transformers(tmp_path):
     script = (
         "import sys; from zicl.cli.preflight import preflight\n"
         "from zicl.exceptions import ZICLError\n"
-        "given = {'corpus': 'x.zicl', 'output': 'x.xls', 'lm': 'x', 'file': 'x.csv', 'saved': 'x'}\n"
+        "given = {'corpus': 'x.zicl', 'lm': 'x', 'file': 'x.csv', 'saved': 'x'}\n"
         "for name, value in given.items():\n"
-        "    try: preflight(**{name: __import__('pathlib').Path(value) if name in ('output', 'saved') else value})\n"
+        "    try: preflight(**{name: __import__('pathlib').Path(value) if name == 'saved' else value})\n"
         "    except ZICLError: print(name)\n"
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert found.stdout.split("\n")[:-1] == ["corpus", "output", "lm", "file", "saved", "[]"]
+    assert found.stdout.split("\n")[:-1] == ["corpus", "lm", "file", "saved", "[]"]
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def classify(
 ) -> None:
     """Label texts: the most likely label, its probability and margin, and what was least certain."""
     kinds, file = parse_columns(columns), input_file(texts, file)
-    preflight(file=file, output=output, save=save)
+    preflight(file=file, save=save)
     _check_output(options, file, output, overwrite=overwrite)
     cluster_choice = parse_cluster(on)
     _check_spread(options, cluster_choice)
@@ -251,7 +251,8 @@ def classify(
         skip_empty=skip_empty,
     )
     _check_columns_free(rows, _certain_columns(options, kinds))
-    _check_fit(rows, output)
+    _check_output_holds(rows, output)
+    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     filled = [row for row in rows if not row.empty]
     from zicl.inputs.output import output_lock
 
@@ -293,8 +294,14 @@ def classify(
                 "--columns": writer.added,
             }
             text_columns = [text_column if file else "text", *filter(None, [pair_column, options_column])]
-            input_columns = dict.fromkeys(name for row in rows for name in row.columns)
-            writer.open(output, settings, input_columns, id_column or "id", text_columns, overwrite=overwrite)
+            writer.open(
+                output,
+                settings,
+                dict.fromkeys(name for row in rows for name in row.columns),
+                id_column or "id",
+                text_columns,
+                overwrite=overwrite,
+            )
             earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
         searchers = 0 if cluster_choice is None else cluster_choice.searchers
         with _workers(options, classifier, cluster, searchers) as pool, writer.finishing(len(rows)):
@@ -351,13 +358,13 @@ def _check_columns(
             raise UsageError(f"--top {top}: there are {count} labels", hint=f"at most --top {count}")
 
 
-def _check_fit(rows: Sequence[InputRow], output: Path | None) -> None:
-    """Check that the output can hold the rows, and say how many there are."""
+def _check_output_holds(rows: Sequence[InputRow], output: Path | None) -> None:
+    """Check that the output can hold the rows."""
+    if output is None:
+        return
     from zicl.inputs.output import check_rows_fit
 
-    if output is not None:
-        check_rows_fit(output, rows)
-    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
+    check_rows_fit(output, rows)
 
 
 def _check_one_set(options: ClassifyOptions, given: Mapping[str, Any]) -> None:

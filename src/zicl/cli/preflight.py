@@ -45,13 +45,6 @@ def _new_folder(path: Path) -> None:
         raise StorageError(f"{path} exists already", hint="choose another name with -o, or pass --overwrite")
 
 
-def _output(path: Path) -> None:
-    """Check that rows can be written in the format of the file's name."""
-    from zicl.inputs.output import check_output_path
-
-    check_output_path(path)
-
-
 def _file(path: str) -> None:
     """Check that a file of texts exists, in a format that can be read."""
     from zicl.inputs.files import check_readable
@@ -107,7 +100,6 @@ CHECKS: Mapping[str, Callable[[Any], None]] = {
     "figures": _figures,
     "maps": _maps,
     "page": _page,
-    "output": _output,
     "save": _save,
     "new_folder": _new_folder,
     "saved": _saved,
