@@ -264,6 +264,44 @@ def test_a_map_can_be_cancelled(browser):
         wait_until(lambda: len(visitor.all(".point")) == len(PILE))
 
 
+def test_texts_that_repeat_are_sent_once_for_a_map(browser):
+    with running(plain, limits=RequestLimits(body=4000)) as address:
+        visitor = Visitor(browser, address).open()
+        visitor.paste("#texts", "\n".join(PILE * 2))
+        visitor.name_labels(*NAMES)
+        visitor.click("#learn")
+        visitor.run()
+        visitor.all(".tab")[1].click()
+        wait_until(lambda: len(visitor.all(".point")) == 2 * len(PILE))
+        places = visitor.js(
+            "return [...document.querySelectorAll('.point')]"
+            ".map(e => `${e.getAttribute('cx')} ${e.getAttribute('cy')}`)"
+        )
+        assert places == places[: len(PILE)] * 2
+        assert len(set(places)) > 1
+
+
+def test_what_a_file_says_it_was_learned_from(browser, tmp_path):
+    def fitted():
+        return ZICLClassifier(None, ["food", "film"], encoder=BagEncoder()).fit(PILE)
+
+    with running(fitted) as address:
+        visitor = Visitor(browser, address).open()
+        visitor.choose("mode", "many")
+        visitor.paste("#texts", "\n".join(PILE[:5]))
+        visitor.run()
+        assert saved_json(visitor, tmp_path / "own")["learned_from"] == len(set(PILE))
+        visitor.name_labels(*NAMES)
+        visitor.run()
+        assert saved_json(visitor, tmp_path / "other")["learned_from"] == 0
+
+
+def saved_json(visitor, folder):
+    visitor.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+    visitor.click("#batch [aria-label='Download as JSON']")
+    return json.loads(wait_until(lambda: [p for p in folder.glob("*.json") if p.stat().st_size])[0].read_text())
+
+
 def test_a_map_is_drawn_anew_when_a_batch_goes_on(browser):
     encoder = SteppedEncoder()
     with running(lambda: plain(encoder)) as address:

@@ -70,6 +70,10 @@ class Learned {
 /* What was learned is for these labels and this method. */
 const learnedKey = ({ method, body }) => JSON.stringify([method, bodyFor({ body, learned: null }, method)]);
 
+/* How many texts the server itself learned from: that holds for its own method and labels. */
+const servedPile = (method, ownLabels) =>
+  ownLabels && [SERVED, info.settings?.method].includes(method) ? (info.settings?.pile ?? 0) : 0;
+
 /* Different texts, as many as a request may hold, evenly from first to last. */
 function sampleFor(texts) {
   const distinct = [...new Set(texts)];
@@ -99,7 +103,7 @@ function drawMethodWords() {
   let forget = null;
   $("learn-box").hidden = !learns(method);
   if (learns(method) && mode() === "one") {
-    const own = info.settings?.pile && method === info.settings.method && sameLabels() ? info.settings.pile : 0;
+    const own = servedPile(method, sameLabels());
     if (learned && appliesHere(method)) {
       words.push(`learned from ${learned.name}`);
       const act = { class: "button plain slim", type: "button", id: "forget", onclick: forgetLearned };

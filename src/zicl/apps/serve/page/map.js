@@ -63,22 +63,25 @@ class MapView {
     const { batch } = this;
     if (this.points || this.abort) return;
     const labelled = batch.rows.filter((row) => row.result);
-    if (batch.running || labelled.length < 3) {
+    const texts = sampleFor(labelled.map((row) => row.text));
+    if (batch.running || texts.length < 3) {
       this.note.textContent = batch.running
         ? AFTERWARDS
-        : "A map needs at least three labelled texts.";
+        : "A map needs at least three different labelled texts.";
       return;
     }
     showProblem(this.problem, null);
-    const chosen = new Set(sampleFor(labelled.map((row) => row.text)));
-    this.rows = labelled.filter((row) => chosen.has(row.text)).slice(0, info.limits?.pile ?? 2000);
+    const numberOf = new Map(texts.map((text, at) => [text, at]));
+    this.rows = labelled.filter((row) => numberOf.has(row.text));
     this.abort = new AbortController();
     lastMap = this;
     const { signal } = this.abort;
     this.cancel.hidden = this.bar.hidden = false;
     try {
-      const { points, outlying, layout } = await patiently(() => this.ask(signal), signal);
-      Object.assign(this, { points, outlying });
+      const { points, outlying, layout } = await patiently(() => this.ask(texts, signal), signal);
+      // Rows with equal texts are at one place.
+      this.points = this.rows.map((row) => points[numberOf.get(row.text)]);
+      this.outlying = this.rows.map((row) => outlying[numberOf.get(row.text)]);
       const all = count(labelled.length, "text", "texts");
       const drawn = this.rows.length < labelled.length ? `A sample of ${this.rows.length} of ${all}` : all;
       const meaning =
@@ -95,8 +98,8 @@ class MapView {
     this.abort = null;
     this.cancel.hidden = this.bar.hidden = true;
   }
-  async ask(signal) {
-    const body = { texts: this.rows.map((row) => row.text), stream: true };
+  async ask(texts, signal) {
+    const body = { texts, stream: true };
     const since = performance.now();
     for await (const line of linesOf(await call("v1/map", { body, signal }), signal)) {
       if ("points" in line) return line;

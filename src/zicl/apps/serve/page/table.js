@@ -357,6 +357,7 @@ class BatchTable {
     );
   }
   json() {
+    const { method, body, learned } = this.settings;
     const results = this.shown().map(({ at, text, columns, result }) => ({
       number: at + 1,
       text,
@@ -372,8 +373,8 @@ class BatchTable {
       `${this.name}-labelled.json`,
       JSON.stringify(
         {
-          settings: bodyFor({ ...this.settings, learned: null }, this.settings.method),
-          learned_from: this.settings.learned?.pile ?? info.settings?.pile ?? 0,
+          settings: bodyFor({ ...this.settings, learned: null }, method),
+          learned_from: learned?.pile ?? servedPile(method, !body.labels),
           results,
         },
         null,
