@@ -195,6 +195,12 @@ def test_the_only_choices_are_the_labels_whatever_they_are_called(tmp_path):
         read_gold(path, LABELS)
 
 
+def test_tasks_that_zicl_wrote_are_read_whatever_the_column_of_the_file_is_called(tmp_path, finished):
+    _, sheet, tasks = drawn(tmp_path, predictions(4))
+    path = finished(tasks, [[annotation(LABELS[0])] for _ in tasks])
+    assert [row.text for row in read_export(path, "review")] == [row.prediction.text for row in sheet.rows]
+
+
 @pytest.mark.parametrize(
     "content",
     [

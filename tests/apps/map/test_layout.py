@@ -41,6 +41,14 @@ def test_equal_texts_and_any_number_are_laid_out(count, seed):
     assert np.isfinite(points).all()
 
 
+@pytest.mark.parametrize("count", [15, 20, 40, 120])
+def test_a_few_texts_do_not_come_together_in_one_point(count):
+    vectors = np.random.default_rng(0).normal(size=(count, 8)) + 3
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    points = lay_out(vectors, "tsne")
+    assert len(np.unique(points.round(3), axis=0)) > count / 2
+
+
 def test_what_is_far_from_everything_is_outlying():
     vectors = groups(60)
     vectors[7] = np.eye(16, dtype=np.float32)[9]

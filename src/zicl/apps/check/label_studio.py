@@ -94,7 +94,11 @@ def read_export(path: Path, text_column: str = TEXT, pair_column: str | None = N
     rows, disagreements = [], []
     for number, (data, labels) in enumerate(_tasks(read_json(path, TextError, hint=_NO_EXPORT), name), start=1):
         where = row_name(name, number)
-        for option, column in {"--text-column": text_column, "--pair-column": pair_column}.items():
+        text_name, pair_name = text_column, pair_column
+        if ID in data:
+            # zicl wrote the task, with names of its own.
+            text_name, pair_name = TEXT, SECOND if SECOND in data else None
+        for option, column in {"--text-column": text_name, "--pair-column": pair_name}.items():
             if column is not None and column not in data:
                 raise TextError(
                     f"{where}: the task has no {column!r}", hint=f"name it with {option}; there are: {', '.join(data)}"
@@ -102,7 +106,7 @@ def read_export(path: Path, text_column: str = TEXT, pair_column: str | None = N
         [(chosen, count), *_] = Counter(labels).most_common(1) or [("", 1)]
         if 2 * count <= len(labels):
             disagreements.append(f"{where}: {' or '.join(sorted(set(labels)))}")
-        text = check_columns(data, text_column, pair_column, where)
+        text = check_columns(data, text_name, pair_name, where)
         rows.append(InputRow(str(data.get(ID, number)), text, {**data, GOLD: chosen}))
     if disagreements:
         raise TextError(

@@ -18,8 +18,10 @@ Points = NDArray[np.float32]
 # Fewer texts have no neighbourhoods to show.
 _MIN_TSNE = 15
 _PERPLEXITY = 30.0
-# t-SNE's phases: iterations, exaggeration, momentum. Between the steps of one, a server does other work.
-_PHASES = ((250, 12.0, 0.5), (500, None, 0.8))
+# t-SNE's phases: iterations, exaggeration, momentum. Between the steps of one, a server does other work. What brings many
+# texts into groups at first would draw a few together into one point.
+_PHASES, _PHASES_OF_FEW = ((250, 12.0, 0.5), (500, None, 0.8)), ((250, 4.0, 0.5), (500, None, 0.8))
+_FEW = 100
 _STEP = 50
 # With fewer texts, threads wait for each other longer than they compute.
 _MIN_THREADED = 5000
@@ -82,8 +84,9 @@ def _neighbourhoods(vectors: Vectors, seed: int) -> Generator[tuple[int, int], N
         random_state=seed,
         n_jobs=1 if len(vectors) < _MIN_THREADED else thread_count(),
     ).prepare_initial(vectors)
-    done, total = 0, sum(count for count, _, _ in _PHASES)
-    for count, exaggeration, momentum in _PHASES:
+    phases = _PHASES_OF_FEW if len(vectors) < _FEW else _PHASES
+    done, total = 0, sum(count for count, _, _ in phases)
+    for count, exaggeration, momentum in phases:
         for _ in range(0, count, _STEP):
             yield done, total
             embedding.optimize(n_iter=_STEP, exaggeration=exaggeration, momentum=momentum, inplace=True)
