@@ -18,8 +18,8 @@ Points = NDArray[np.float32]
 # Fewer texts have no neighbourhoods to show.
 _MIN_TSNE = 15
 _PERPLEXITY = 30.0
-# t-SNE's phases: iterations, exaggeration, momentum. Between the steps of one, a server does other work. What brings many
-# texts into groups at first would draw a few together into one point.
+# t-SNE's phases: iterations, exaggeration, momentum. Between the steps of one, a server does other work. What brings
+# many texts into groups at first would draw a few together into one point.
 _PHASES, _PHASES_OF_FEW = ((250, 12.0, 0.5), (500, None, 0.8)), ((250, 4.0, 0.5), (500, None, 0.8))
 _FEW = 100
 _STEP = 50
