@@ -164,10 +164,10 @@ class TextFile:
                         raise too_long(f"{self.name}, line {read + 1}")
                     read += 1
                     yield line
-        except UnicodeDecodeError as error:
-            raise self._undecodable(error, read) from error
         except UnicodeError as error:
-            # UTF-16 without its byte-order mark.
+            # UTF-16 without its byte-order mark is an error of decoding only from Python 3.13 on.
+            if isinstance(error, UnicodeDecodeError) and "BOM" not in error.reason:
+                raise self._undecodable(error, read) from error
             raise TextError(
                 f"{self.name}, after line {read}: it is not {self.encoding} text ({error})",
                 hint="convert it to UTF-8, or build the corpus with --encoding utf-16-le or utf-16-be, perhaps",
