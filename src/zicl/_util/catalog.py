@@ -19,7 +19,8 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from zicl._util.files import atomic_write, home, read_json, storage_errors, write_json
+from zicl._util.failures import storage_errors
+from zicl._util.files import atomic_write, home, read_json, write_json
 from zicl._util.locks import locked
 from zicl._util.packages import check_hash, fetch_archive, kept_archive
 from zicl._util.progress import ProgressReport, silent

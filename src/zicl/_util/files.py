@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from zicl._util.failures import storage_errors as storage_errors  # noqa: PLC0414 - part of this module
+from zicl._util.failures import storage_errors
 from zicl._util.strict_json import DEEPEST, TOO_DEEP, is_deep, parse_json
 from zicl.exceptions import StorageError, UsageError, ZICLError
 

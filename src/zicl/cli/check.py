@@ -16,6 +16,7 @@ from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
     from zicl.apps.check.score import CheckReport, WeightedEstimate
+    from zicl.apps.check.sheet import SheetFormat
 
 _FORMATS = "--format table, or --format label-studio, with or without --blind"
 
@@ -63,12 +64,13 @@ def sample(
         given = "--blind" if blind else f"--format {kind}"
         raise UsageError(f"{given}: a sheet is a table, which hides the predictions, or tasks", hint=_FORMATS)
     tasks = kind == "label-studio"
-    check_sheet_path(sheet, kind, overwrite=overwrite)  # type: ignore[arg-type]
+    chosen: SheetFormat = "label-studio" if tasks else "table"
+    check_sheet_path(sheet, chosen, overwrite=overwrite)
     predictions, labels = read_predictions(
         output, text_column=text_column, id_column=id_column, pair_column=pair_column, options_column=options_column
     )
     drawn = stratified_sample(predictions, labels, rows, seed)
-    write_sheet(sheet, drawn, overwrite=overwrite, kind=kind, blind=blind)  # type: ignore[arg-type]
+    write_sheet(sheet, drawn, overwrite=overwrite, kind=chosen, blind=blind)
     print_status(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
     if not metadata_path(output).is_file():
         print_status(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -18,6 +18,7 @@ from zicl.inputs.tables import read_number
 
 if TYPE_CHECKING:
     from zicl._util.progress import ProgressReport
+    from zicl.apps.map.layout import Layout
     from zicl.apps.map.run import LabelledText
     from zicl.inputs.pair import Text
     from zicl.inputs.tables import InputRow
@@ -77,7 +78,7 @@ def draw_map(
         found = make_map(
             rows,
             partial(_embed, encoder, report, offline),
-            layout=layout,  # type: ignore[arg-type]
+            layout=cast("Layout", layout),
             seed=seed,
             limit=limit,
             title=f"{Path(file).name}: {len(rows):,} texts",

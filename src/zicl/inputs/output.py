@@ -21,7 +21,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from zicl._util.files import atomic_write, file_hash, read_json, storage_errors, text_hash, write_json
+from zicl._util.failures import storage_errors
+from zicl._util.files import atomic_write, file_hash, read_json, text_hash, write_json
 from zicl._util.locks import locked
 from zicl._util.process import require_extra
 from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema

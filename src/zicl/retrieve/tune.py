@@ -19,7 +19,8 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import read_json, storage_errors, write_json
+from zicl._util.failures import storage_errors
+from zicl._util.files import read_json, write_json
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.exceptions import ConfigError, StorageError

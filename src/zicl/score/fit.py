@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import home, storage_errors
+from zicl._util.failures import storage_errors
+from zicl._util.files import home
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng, stable_hash
 from zicl.config import Pile

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 
-from zicl._util.files import storage_errors
+from zicl._util.failures import storage_errors
 from zicl.exceptions import StorageError
 from zicl.lm.remote.requests import ScoreRequest, TokenLogprobs
 
