@@ -75,3 +75,18 @@ def test_values_of_several_types_in_a_column_are_refused():
         with pytest.raises(TextError, match="the column 'n' has values of several types") as error:
             check_parquet_fits(mixed)
         assert ".csv" in error.value.hint
+
+
+@pytest.mark.parametrize("columns", [{}, {"text": pa.nulls(2)}])
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_files_without_values_are_refused(tmp_path, kind, columns):
+    # Such a file of some hundred bytes can claim any number of rows.
+    path = tmp_path / f"empty.{kind}"
+    table = pa.table(columns)
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(TextError, match=r"empty\.\w+ has no column with values"):
+        list(arrow_rows(str(path), kind))

@@ -43,7 +43,7 @@ def _parquet_batches(path: str, name: str, columns: Sequence[str] | None) -> Ite
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        check_names(file.schema_arrow.names, name)
+        _check_columns(file.schema_arrow, name)
         yield from file.iter_batches(_ROWS, columns=_there(columns, file.schema_arrow.names))
 
 
@@ -57,7 +57,7 @@ def _ipc_batches(path: str, name: str, columns: Sequence[str] | None) -> Iterato
         except pa.ArrowInvalid:
             source.seek(0)
             reader = pa.ipc.open_stream(source)
-        check_names(reader.schema.names, name)
+        _check_columns(reader.schema, name)
         wanted = _there(columns, reader.schema.names)
         batches = (
             (reader.get_batch(number) for number in range(reader.num_record_batches))
@@ -68,6 +68,17 @@ def _ipc_batches(path: str, name: str, columns: Sequence[str] | None) -> Iterato
             batch.validate(full=True)
             part = batch if wanted is None else batch.select(wanted)
             yield from (part.slice(start, _ROWS) for start in range(0, part.num_rows, _ROWS))
+
+
+def _check_columns(schema: Any, name: str) -> None:
+    """Check that columns differ in name, and that one can hold values: without any, a few bytes claim endless rows."""
+    import pyarrow as pa
+
+    check_names(schema.names, name)
+    if all(pa.types.is_null(column.type) for column in schema):
+        raise TextError(
+            f"{name} has no column with values", hint="write it again, with the texts in a column of strings"
+        )
 
 
 def _there(columns: Sequence[str] | None, names: Sequence[str]) -> list[str] | None:
