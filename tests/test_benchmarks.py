@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,13 +87,13 @@ RIGHT = {"soup": {"a": 0.7, "b": 0.2, "c": 0.1}}
 )
 def test_the_soak_compares_every_label(script, probabilities, top, said):
     results = [{"index": 0, "probabilities": probabilities}]
-    found = script("soak").compare(lambda: results, ["soup"], RIGHT, top)
+    found = script("soak_visitor").compare(lambda: results, ["soup"], RIGHT, top)
     assert found is None if said is None else said in found
 
 
 @pytest.mark.parametrize("results", [[], [{"index": 0}] * 2, [{}], [[]], None])
 def test_the_soak_notices_what_is_lost_or_no_result(script, results):
-    assert script("soak").compare(lambda: results, ["soup"], RIGHT)
+    assert script("soak_visitor").compare(lambda: results, ["soup"], RIGHT)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +103,78 @@ def test_the_soak_fails_for_all_that_it_looks_at(script, change):
     good = {"wrong": 0, "left_in_queue": 0.0, "exit_status": 0, "complete": True}
     assert script("soak").passed(good)
     assert not script("soak").passed({**good, **change})
+
+
+FIT = {
+    "fit": "0" * 32,
+    "weight": 0.5,
+    "warnings": [],
+    "settings": {"pile": 2, "labels": [{"name": "a"}, {"name": "b"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, None),
+        ({"weight": 0.6}, "a weight of 0.6"),
+        ({"weight": float("nan")}, "a weight of nan"),
+        ({"settings": {**FIT["settings"], "pile": 1}}, "1 of 2 texts"),
+        ({"settings": {**FIT["settings"], "labels": [{"name": "b"}, {"name": "a"}]}}, "learned"),
+    ],
+)
+def test_the_soak_compares_what_was_learned(script, change, said):
+    known = script("soak_known").KnownFit(["one", "two"], ["a", "b"], 0.5, {})
+    progress = {"stage": "encoding", "done": 0, "total": 2}
+    for lines in ([{**FIT, **change}], [progress, {**FIT, **change}]):
+        found = script("soak_visitor").wrong_fit("\n".join(map(json.dumps, lines)).encode(), known)
+        assert found is None if said is None else said in found
+
+
+def test_the_soak_notices_a_fit_that_ends_with_a_problem(script):
+    known = script("soak_known").KnownFit(["one", "two"], ["a", "b"], 0.5, {})
+    assert "overdue" in script("soak_visitor").wrong_fit(b'{"type": "overdue", "status": 503}', known)
+    assert script("soak_visitor").wrong_fit(json.dumps({"sta": 1}).encode() + b"\n" + json.dumps(FIT).encode(), known)
+
+
+@pytest.mark.parametrize(
+    ("points", "outlying", "said"),
+    [
+        ([[0, 1], [1, 0]], [False, True], None),
+        ([[0, 1], [1, 0.01]], [False, True], "0.01 away"),
+        ([[0, 1], [1, float("nan")]], [False, True], "nan away"),
+        ([[0, 1]], [False, True], "for 2 texts"),
+        ([[0, 1], [1, 0]], [False, False], "outlying"),
+    ],
+)
+def test_the_soak_compares_every_point_of_a_map(script, points, outlying, said):
+    known = script("soak_known").KnownMap(["one", "two"], [[0, 1], [1, 0]], [False, True])
+    answer = json.dumps({"points": points, "outlying": outlying, "layout": "pca"}).encode()
+    found = script("soak_visitor").wrong_map(answer, known)
+    assert found is None if said is None else said in found
+
+
+@pytest.mark.parametrize(
+    ("change", "headers", "right"),
+    [
+        ({}, {"Retry-After": "10"}, True),
+        ({}, {}, False),
+        ({"type": "urn:zicl:problem:overdue"}, {"Retry-After": "10"}, False),
+        ({"expected": "as many free places as the request has texts"}, {"Retry-After": "10"}, False),
+    ],
+)
+def test_the_soak_counts_the_refusal_of_one_fit_too_many_only(script, change, headers, right):
+    problem = {"type": "urn:zicl:problem:busy", "expected": "at most 4 at once", **change}
+    assert (script("soak_visitor").wrong_refusal(json.dumps(problem).encode(), headers) is None) == right
+
+
+def test_the_soak_expects_as_many_fits_at_once_as_the_server_admits(script):
+    from zicl.apps.serve.configurations import _FITS
+    from zicl.apps.serve.long_jobs import _GROUP
+    from zicl.apps.serve.queue import MOST_LONG_JOBS
+
+    known = script("soak_known")
+    assert script("soak_visitor").ADMITTED == MOST_LONG_JOBS < known.CROWD
+    assert known.GROUP == _GROUP
+    # Some are gone when they are asked about.
+    assert known.FITS > _FITS

@@ -48,6 +48,45 @@ sys.argv = ["zicl", *sys.argv[2:]]
 from zicl.cli import main
 main()
 """
+# Fits twice: with so many more bytes of memory than it has once the texts are there, then with as many as it needs.
+FITTING = """
+import resource, sys
+from pathlib import Path
+from zlib import crc32
+import numpy as np
+from zicl import Pile, ZICLClassifier
+from zicl.exceptions import MemoryLimitError
+
+class TableEncoder:
+    name, identity, dimension = "table", "table", 256
+    table = np.random.default_rng(0).normal(size=(997, 256)).astype(np.float32) / 16
+
+    def encode(self, texts):
+        return self.table[[crc32(text.encode()) % 997 for text in texts]]
+
+def new():
+    pile = Pile(method="mixture", texts=len(texts))
+    return ZICLClassifier(labels=["soup", "film"], encoder=TableEncoder(), pile=pile)
+
+def answers(classifier):
+    return [each.probabilities for each in classifier.classify(texts[:50])]
+
+texts = [f"Take {n}." for n in range(20_000)]
+classifier = new().fit(texts[:100])
+before = answers(classifier)
+size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+try:
+    classifier.fit(texts)
+except (MemoryError, MemoryLimitError):
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert answers(classifier) == before, "half fitted"
+    print("refused")
+    classifier.fit(texts)
+    assert classifier.fitted_.pile.texts == len(texts)
+    assert answers(classifier) == answers(new().fit(texts))
+print("fitted")
+"""
 # Where each command stops, and which output it has begun.
 PLACES = {
     "corpus build": ("zicl.corpus.builder.publish", 1),
@@ -89,6 +128,11 @@ def zicl(*arguments, script=None, code=0):
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
     assert done.returncode == code, done.stderr
     return done.stderr
+
+
+def ended_by_a_library(done):
+    """Return whether a library ended the process for want of memory: by a signal, or as OpenBLAS does, with a line."""
+    return done.returncode < 0 or "OpenBLAS error: Memory allocation still failed" in done.stderr
 
 
 def stopped(name, command):
@@ -137,18 +181,24 @@ def test_the_second_is_refused_and_a_killed_one_is_taken_over(name, commands, tm
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
 @pytest.mark.parametrize("megabytes", [4, 60])
-@pytest.mark.parametrize("name", ["corpus build", "classify"])
+@pytest.mark.parametrize("name", ["corpus build", "classify", "fit"])
 def test_too_little_memory_gives_no_traceback_and_can_be_finished(name, megabytes, commands, tmp_path, encoder_folder):
+    if name == "fit":
+        # One text is labelled: what takes the memory is the pile.
+        pile = tmp_path / "pile.txt"
+        pile.write_text("".join(f"Take {n}. {DOCUMENTS[n % 10]}\n" for n in range(3_000)))
+        given = ["--labels", LABELS, "--encoder", encoder_folder, "--offline"]
+        commands[name] = ["classify", "The soup was cold.", "--fit", pile, *given, "--save"]
     if name == "corpus build":
         # One document without an end takes its size several times.
         (tmp_path / "long.txt").write_text("the lamp failed again " * 200_000)
         commands[name] = ["corpus", "build", tmp_path / "long.txt", "--encoder", encoder_folder, "-o"]
-    output = tmp_path / ("out.csv" if name == "classify" else "out")
+    output = tmp_path / {"classify": "out.csv", "fit": "out.zicl-clf"}.get(name, "out")
     command = [sys.executable, "-c", LIMITED, megabytes << 20, *commands[name], output]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment(), check=False)
     assert "Traceback" not in done.stderr, done.stderr
     # Some libraries end the process when they get no memory. Only an error of Python's must say what to lower.
-    if done.returncode > 0:
+    if done.returncode and not ended_by_a_library(done):
         assert done.returncode == 1, done.stderr
         assert "zicl: " in done.stderr
         assert "→" in done.stderr
@@ -156,3 +206,20 @@ def test_too_little_memory_gives_no_traceback_and_can_be_finished(name, megabyte
     if done.returncode:
         zicl(*commands[name], output)
     assert output.exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
+@pytest.mark.parametrize("megabytes", [4, 60, 120])
+def test_a_fit_without_the_memory_it_needs_leaves_the_earlier_one_and_can_be_repeated(megabytes):
+    def fit(size):
+        command = [sys.executable, "-c", FITTING, str(size << 20)]
+        return subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+
+    done = fit(megabytes)
+    if done.returncode:
+        # In another process there is nothing left of it.
+        assert ended_by_a_library(done), done.stderr
+        done = fit(4096)
+        assert done.stdout == "fitted\n", done.stderr
+    else:
+        assert done.stdout == "refused\nfitted\n", done.stderr
