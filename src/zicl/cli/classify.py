@@ -25,13 +25,13 @@ from zicl.cli.cluster_options import (
 from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.help import CLASSIFIER, INPUT
 from zicl.cli.input_rows import input_file, read_input
+from zicl.cli.known_run import KnownRun
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
 from zicl.cli.output_columns import ColumnsOption, LabelSet, added_values, parse_columns
 from zicl.cli.parsing import parse_duration
 from zicl.cli.preflight import preflight
 from zicl.cli.record_writer import RecordWriter
 from zicl.cli.summary import (
-    Earlier,
     SummaryLine,
     print_fitted,
     print_none_curve,
@@ -146,12 +146,15 @@ class ClassifyOptions(ClassifierOptions):
             raise UsageError("--budget is spent on learning from a file, and none was given", hint="--file, or --fit")
         if self.gold is None:
             return classifier.fit(texts, budget=budget, compute=compute, report=report)
-        gold = self.read_gold(columns)
-        pile = [text.strip() for text in texts or ()]
-        listed = set(pile)
-        pile += [text for text in gold if text not in listed]
+        pile, gold = self.with_gold(texts, columns)
         print_status(f"{len(gold):,} gold labels from {self.gold}")
         return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, compute=compute, report=report)
+
+    def with_gold(self, texts: Sequence[Any] | None, columns: Mapping[str, Any]) -> tuple[list[Text], dict[Text, str]]:
+        """Return the texts to learn from, those with a gold label included, and these labels by text."""
+        gold, pile = self.read_gold(columns), [text.strip() for text in texts or ()]
+        listed = set(pile)
+        return pile + [text for text in gold if text not in listed], gold
 
     def read_gold(self, columns: Mapping[str, Any]) -> dict[Text, str]:
         """Return the gold labels by text, if there are any; several of one text are joined by ``|``."""
@@ -250,10 +253,16 @@ def classify(
         options_column=options_column,
         skip_empty=skip_empty,
     )
-    _check_columns_free(rows, _certain_columns(options, kinds))
-    _check_output_holds(rows, output)
-    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     filled = [row for row in rows if not row.empty]
+    known = KnownRun.of(options, kinds, top, review=review_below is not None)
+    _check_columns_free(rows, known.columns)
+    _check_output_holds(rows, output)
+    fit_columns = {"text_column": text_column, "pair_column": pair_column}
+    fit_texts = (lambda: [row.text for row in filled]) if file else None
+    run = {"top": top, "review_below": review_below, "columns": [text_column, pair_column, options_column]}
+    if output is not None and not overwrite:
+        known.check_resumes(output, run, fit_texts, fit_columns)
+    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     from zicl.inputs.output import output_lock
 
     with output_lock(output), nullcontext() if cluster_choice is None else connected(cluster_choice) as cluster:
@@ -261,8 +270,6 @@ def classify(
         use_threads(None if cluster is None else cluster.threads)
         with progress_bars() as report:
             report("loading the models", 0, None)
-            fit_columns = {"text_column": text_column, "pair_column": pair_column}
-            fit_texts = (lambda: [row.text for row in filled]) if file else None
             compute = None if cluster is None else cluster_fit(options, cluster)
             label_sets = [
                 LabelSet(each.any_classifier(fit_texts, report, fit_columns, compute), prefix, top)
@@ -274,35 +281,15 @@ def classify(
         _check_rows(classifier, filled, writer.columns, {"--options-column": options_column})
         _check_row_options(classifier, rows, file)
         if _has_ensemble(classifier):
-            learned_from = options.fit or ("standard input" if file == "-" else file) or options.gold
-            source = f"as saved in {options.saved}" if options.saved else f"from {learned_from}"
-            for each in label_sets:
-                print_fitted(each, source)
+            _print_learned(options, label_sets, file)
             rows = _in_order(classifier, rows)
         if save is not None:
             classifier.save(save)
             print_status(f"saved as {save}")
-        earlier = Earlier()
+        text_columns = [text_column if file else "text", *filter(None, [pair_column, options_column])]
         if output is not None:
-            settings = {
-                **classifier.fingerprint(),
-                "names": label_sets[0].names,
-                "also": [each.classifier.fingerprint() for each in label_sets[1:]],
-                "top": top,
-                "review_below": review_below,
-                "columns": [text_column, pair_column, options_column],
-                "--columns": writer.added,
-            }
-            text_columns = [text_column if file else "text", *filter(None, [pair_column, options_column])]
-            writer.open(
-                output,
-                settings,
-                dict.fromkeys(name for row in rows for name in row.columns),
-                id_column or "id",
-                text_columns,
-                overwrite=overwrite,
-            )
-            earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
+            _open_output(writer, output, label_sets, run, rows, id_column or "id", text_columns, overwrite=overwrite)
+        earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
         searchers = 0 if cluster_choice is None else cluster_choice.searchers
         with _workers(options, classifier, cluster, searchers) as pool, writer.finishing(len(rows)):
             chunks = _chunks(classifier, rows, writer)
@@ -312,6 +299,37 @@ def classify(
     print_summary(lines, label_sets[0], review_below, earlier, gold := options.read_gold(fit_columns))
     if _has_ensemble(classifier) and classifier.none is not None:
         print_none_curve([*earlier.lines, *lines], classifier.none, gold)
+
+
+def _print_learned(options: ClassifyOptions, label_sets: Sequence[LabelSet], file: str | None) -> None:
+    learned_from = options.fit or ("standard input" if file == "-" else file) or options.gold
+    source = f"as saved in {options.saved}" if options.saved else f"from {learned_from}"
+    for each in label_sets:
+        print_fitted(each, source)
+
+
+def _open_output(
+    writer: RecordWriter,
+    output: Path,
+    label_sets: Sequence[LabelSet],
+    run: Mapping[str, Any],
+    rows: Sequence[InputRow],
+    id_column: str,
+    text_columns: Sequence[str],
+    *,
+    overwrite: bool,
+) -> None:
+    """Open the output with all that its rows depend on; ``run`` are the settings that are not a classifier's."""
+    first, *others = label_sets
+    settings = {
+        **first.classifier.fingerprint(),
+        "names": first.names,
+        "also": [each.classifier.fingerprint() for each in others],
+        **run,
+        "--columns": writer.added,
+    }
+    columns = dict.fromkeys(name for row in rows for name in row.columns)
+    writer.open(output, settings, columns, id_column, text_columns, overwrite=overwrite)
 
 
 def _check_output(options: ClassifyOptions, file: str | None, output: Path | None, *, overwrite: bool) -> None:
@@ -416,13 +434,6 @@ def _check_rows(
             else "leave out --pair-column",
         )
     _check_columns_free(rows, added)
-
-
-def _certain_columns(options: ClassifyOptions, kinds: Sequence[str] | None) -> list[str]:
-    """Return columns that are added whatever is loaded: long before all of them are known."""
-    single = options.saved is None and not options.resolved().decision.multi
-    names = ("predicted", "margin") if single else ("margin",)
-    return [f"{prefix}{name}" for prefix in options.label_sets() for name in names if kinds is None or name in kinds]
 
 
 def _check_columns_free(rows: Sequence[InputRow], added: Sequence[str]) -> None:
