@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zicl.cli.output_columns import chosen_kinds, plain_columns
 
 if TYPE_CHECKING:
-    from zicl.cli.classify import ClassifyOptions
+    from zicl.cli.classify_options import ClassifyOptions
     from zicl.config import Decision
 
 ReadTexts = Callable[[], Sequence[Any]]

@@ -14,6 +14,7 @@ from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.cli.preflight import preflight
 from zicl.exceptions import TextError, UsageError
+from zicl.inputs.files import no_column
 from zicl.inputs.tables import read_number
 
 if TYPE_CHECKING:
@@ -116,9 +117,11 @@ def _labelled(rows: list[InputRow], file: str, column: str | None) -> list[Label
     columns = rows[0].columns
     named = column or next((name for name in _LABELS if name in columns), None)
     if named is None or named not in columns:
-        raise TextError(
+        raise no_column(
             f"{file} has no column {column or _LABELS[0]!r}, which would hold the labels",
-            hint=f"label it first (zicl classify), or name it with --label-column; there are: {', '.join(columns)}",
+            column or _LABELS[0],
+            columns,
+            "label it first (zicl classify), or name it with --label-column",
         )
     return [
         LabelledText(

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from zicl._util.files import read_toml
+from zicl._util.files import nearest_file, read_toml
 from zicl.exceptions import LabelError
 
 # What separates several labels of one text, and what says that it has none of them.
@@ -207,7 +207,7 @@ def read_labels(path: Path) -> Labels:
     table = read_toml(
         path,
         LabelError,
-        missing="draft one: zicl labels suggest terrible,great -o labels.toml",
+        missing=nearest_file(path, ".toml") + "draft one: zicl labels suggest terrible,great -o labels.toml",
         form="see the output of zicl labels suggest for its form",
     )
     if set(table) == {"count"} and isinstance(table["count"], int):

@@ -127,6 +127,7 @@ def test_a_map_shows_the_encoder_that_the_classifier_asks(index):
     [
         (["-o", "map.png"], "the page is an HTML file"),
         (["-o", "m.html", "--label-column", "topic"], "has no column 'topic'"),
+        (["-o", "m.html", "--label-column", "predict"], "did you mean 'predicted'?"),
         (["-o", "m.html", "--layout", "umap"], "expected auto, tsne, pca"),
     ],
 )
