@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import date, datetime, time
 
 import pytest
 
@@ -83,6 +84,59 @@ def test_workbooks_and_parquet_files_go_in_and_out(run, command, tickets, tmp_pa
     assert run("check", "sample", out, "-o", tmp_path / "sheet.csv", "--rows", 10)[0] == 0
 
 
+def test_cells_of_a_workbook_keep_their_types(run, command, tmp_path):
+    from openpyxl import load_workbook
+
+    from zicl.inputs.excel import write_workbook
+
+    source, out = tmp_path / "in.xlsx", tmp_path / "out.xlsx"
+    kept = {
+        "id": 7, "code": "007", "share": 0.25, "paid": True, "day": date(2024, 5, 1),
+        "seen": datetime(2024, 5, 1, 9, 30), "at": time(9, 30), "said": "2024-05-01", "number": "12", "empty": None,
+    }  # fmt: skip
+    records = [{**kept, "id": n, "text": text} for n, text in enumerate(SOUP + TRAIN)]
+    write_workbook(source, list(records[0]), records)
+    command[2] = source
+    # The second one has nothing left to do: it is made of the rows that were written.
+    for _ in range(2):
+        code, _, err = run(*command, "-o", out)
+        assert code == 0, err
+    assert "nothing was left to do" in err
+    before, after = (load_workbook(path).active for path in (source, out))
+    for number in (2, 3):
+        as_read, as_written = (
+            [(c.value, c.data_type, c.number_format) for c in sheet[number]] for sheet in (before, after)
+        )
+        assert as_written[: len(as_read)] == as_read
+    # In other formats they are the text they always were, and that of a .csv file is never a number.
+    assert run(*command, "-o", tmp_path / "out.csv")[0] == 0
+    first = rows(tmp_path / "out.csv")[0]
+    assert (first["day"], first["seen"], first["at"]) == ("2024-05-01", "2024-05-01 09:30:00", "09:30:00")
+    command[2] = tmp_path / "table.csv"
+    command[2].write_text("code,day,text\n" + "".join(f'007,2024-05-01,"{text}"\n' for text in SOUP + TRAIN))
+    assert run(*command, "-o", tmp_path / "text.xlsx")[0] == 0
+    assert [cell.value for cell in load_workbook(tmp_path / "text.xlsx").active[2]][1:3] == ["007", "2024-05-01"]
+
+
+def test_a_csv_file_has_a_byte_order_mark_where_spreadsheets_need_it(run, command, tickets, tmp_path):
+    """The one rule for outputs and for sheets to label."""
+    plain, marked, sheet = tmp_path / "plain.csv", tmp_path / "marked.csv", tmp_path / "sheet.csv"
+    mark = "\ufeff".encode()
+    assert run(*command, "-o", plain)[0] == 0
+    assert run("check", "sample", plain, "-o", sheet, "--rows", 30)[0] == 0
+    assert plain.read_bytes().isascii()
+    assert sheet.read_bytes().isascii()
+    tickets.write_text(tickets.read_text() + '99,"The crème brûlée was cold."\n', encoding="utf-8")
+    for _ in range(2):
+        code, _, err = run(*command, "-o", marked)
+        assert code == 0, err
+    assert "31 rows were labelled before" in err
+    assert run("check", "sample", marked, "-o", sheet, "--rows", 31, "--overwrite")[0] == 0
+    for path in (marked, sheet):
+        assert path.read_bytes().startswith(mark)
+        assert path.read_bytes().count(mark) == 1
+
+
 def test_what_a_sheet_cannot_hold_is_said_before_models_are_loaded(run, command, tickets, tmp_path, monkeypatch):
     tickets.write_text(f"id,text\n1,{'lamp ' * 9000}\n")
     monkeypatch.setattr("zicl.classifier.ZICLClassifier.fit", lambda *_, **__: pytest.fail("it learned"))
@@ -141,7 +195,7 @@ def test_rows_without_a_text_are_left_out_of_gold_and_fit_files(run, command, ti
     code, _, err = run(*command, *taught, "-o", tmp_path / "out.csv")
     assert code == 0, err
     assert "8 gold labels from" in err
-    assert f"1 of 31 rows of {tickets} have no text: they are left out" in err
+    assert f"without a text, and left out: 1 of 31 rows of {tickets}" in err
     (tmp_path / "gold.csv").write_text("\n".join(["text,gold", *lines, " ,soup"]) + "\n")
     code, _, err = run(*command, *taught, "-o", tmp_path / "other.csv")
     assert code == 2
@@ -152,7 +206,7 @@ def test_texts_that_the_encoder_cuts_are_counted(run, command, tickets):
     tickets.write_text(tickets.read_text() + f"99,{'The soup was cold. ' * 500}\n")
     code, _, err = run(*command)
     assert code == 0, err
-    assert "1 texts were longer than the token limit and were cut" in err
+    assert "1 text was cut at the token limit" in err
 
 
 def test_the_sheet_of_zicl_check_is_gold(run, command, tmp_path):

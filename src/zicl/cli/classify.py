@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeGuard, cast
 
 import typer
 
+from zicl._util.counts import counted
 from zicl._util.process import use_threads
 from zicl.cli.classify_options import ClassifyOptions
 from zicl.cli.cluster_options import (
@@ -150,7 +151,7 @@ def classify(
     run = {"top": top, "review_below": review_below, "columns": [text_column, pair_column, options_column]}
     if output is not None and not overwrite:
         known.check_resumes(output, run, fit_texts, fit_columns)
-    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
+    print_status(f"{counted(len(rows), 'row')} to label")
     from zicl.inputs.output import output_lock
 
     with output_lock(output), nullcontext() if cluster_choice is None else connected(cluster_choice) as cluster:
@@ -216,8 +217,7 @@ def _open_output(
         **run,
         "--columns": writer.added,
     }
-    columns = dict.fromkeys(name for row in rows for name in row.columns)
-    writer.open(output, settings, columns, id_column, text_columns, overwrite=overwrite)
+    writer.open(output, settings, rows, id_column, text_columns, overwrite=overwrite)
 
 
 def _check_output(options: ClassifyOptions, file: str | None, output: Path | None, *, overwrite: bool) -> None:

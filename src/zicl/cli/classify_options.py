@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zicl._util.counts import counted
 from zicl.cli.console import print_status
 from zicl.cli.help import CLASSIFIER
 from zicl.cli.options import ClassifierOptions
@@ -114,7 +115,7 @@ class ClassifyOptions(ClassifierOptions):
         if self.gold is None:
             return classifier.fit(texts, budget=budget, compute=compute, report=report)
         pile, gold = self.with_gold(texts, columns)
-        print_status(f"{len(gold):,} gold labels from {self.gold}")
+        print_status(f"{counted(len(gold), 'gold label')} from {self.gold}")
         return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, compute=compute, report=report)
 
     def with_gold(self, texts: Sequence[Any] | None, columns: Mapping[str, Any]) -> tuple[list[Text], dict[Text, str]]:

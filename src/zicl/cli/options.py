@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_type_hints
 
 import typer
 
+from zicl._util.counts import counted
 from zicl._util.process import go_offline
 from zicl._util.progress import ProgressReport, silent
 from zicl.cli.console import print_status
@@ -311,7 +312,7 @@ class ClassifierOptions(RemoteOptions):
             return None if texts is None else texts()
         rows = self.read_fit(columns)
         if empty := sum(row.empty for row in rows):
-            print_status(f"{empty:,} of {len(rows):,} rows of {self.fit} have no text: they are left out")
+            print_status(f"without a text, and left out: {empty:,} of {counted(len(rows), 'row')} of {self.fit}")
         return [row.text for row in rows if not row.empty]
 
     def read_fit(self, columns: Mapping[str, Any]) -> list[InputRow]:

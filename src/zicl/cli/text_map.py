@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from zicl._util.counts import counted
 from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.cli.preflight import preflight
@@ -71,7 +72,8 @@ def draw_map(
     )
     filled = [row for row in read if not row.empty]
     if len(filled) < len(read):
-        print_status(f"{len(read) - len(filled):,} of {len(read):,} rows have no text, and are not on the map")
+        empty = len(read) - len(filled)
+        print_status(f"without a text, and not on the map: {empty:,} of {counted(len(read), 'row')}")
     rows = _labelled(filled, file, label_column)
     from zicl.apps.map.run import make_map
 
@@ -82,7 +84,7 @@ def draw_map(
             layout=cast("Layout", layout),
             seed=seed,
             limit=limit,
-            title=f"{Path(file).name}: {len(rows):,} texts",
+            title=f"{Path(file).name}: {counted(len(rows), 'text')}",
             report=report,
         )
         found.save(output)

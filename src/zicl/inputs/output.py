@@ -28,11 +28,20 @@ from zicl._util.process import require_extra
 from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
 from zicl.exceptions import StorageError, UsageError
 from zicl.inputs.arrow import check_parquet_fits, write_parquet
-from zicl.inputs.excel import check_workbook_columns, check_workbook_fits, write_workbook
+from zicl.inputs.excel import (
+    check_workbook_columns,
+    check_workbook_fits,
+    pack_dates,
+    unpack_dates,
+    write_workbook,
+)
 from zicl.inputs.files import check_not_read, split_sheet
 from zicl.inputs.tables import InputRow
 
 _APPENDED, _MADE_OF_ROWS = (".csv", ".jsonl"), (".xlsx", ".parquet")
+# A .csv file begins with it if it holds more than ASCII: spreadsheets take that for another encoding otherwise. Without
+# need there is none: other programs take it for a part of the first column's name.
+BYTE_ORDER_MARK = "\ufeff"
 _NEW = "pass --overwrite, or choose another -o: which rows are complete is not known without it"
 
 
@@ -233,7 +242,8 @@ class OutputFile:
     """A file that grows chunk by chunk; the incomplete chunk of a killed run is truncated.
 
     ``.NAME.zicl.json`` beside it holds the settings, and the size and hash of all complete chunks. ``finish`` makes a
-    workbook or a Parquet file of the rows; the hash of it is held, too.
+    workbook or a Parquet file of the rows; the hash of it is held, too. With ``marked`` a new .csv file begins with a
+    byte-order mark.
     """
 
     def __init__(
@@ -244,6 +254,7 @@ class OutputFile:
         *,
         id_column: str = "id",
         text_columns: Sequence[str] = (),
+        marked: bool = False,
         overwrite: bool = False,
     ) -> None:
         check_output_path(path)
@@ -251,7 +262,7 @@ class OutputFile:
             check_workbook_columns(columns, path)
         self.path, self._columns, self._settings = path, list(columns), settings
         self.rows_path = rows_path(path)
-        self._id_column, self._text_columns = id_column, text_columns
+        self._id_column, self._text_columns, self._marked = id_column, text_columns, marked
         self._digest = hashlib.sha256()
         # The hash of each written row's texts, by id.
         self.done: dict[str, int] = {}
@@ -296,12 +307,16 @@ class OutputFile:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the rows that are written; the values of a .csv file are strings."""
-        with self.rows_path.open(encoding="utf-8", newline="") as stream:
+        with self.rows_path.open(encoding="utf-8-sig", newline="") as stream:
             csv.field_size_limit(1 << 30)
-            yield from map(json.loads, stream) if self.rows_path.suffix == ".jsonl" else csv.DictReader(stream)
+            if self.rows_path.suffix != ".jsonl":
+                yield from csv.DictReader(stream)
+                return
+            records = map(json.loads, stream)
+            yield from map(unpack_dates, records) if self.path.suffix == ".xlsx" else records
 
     def _header(self) -> list[str]:
-        with self.path.open(encoding="utf-8", newline="") as stream:
+        with self.path.open(encoding="utf-8-sig", newline="") as stream:
             return list(csv.DictReader(stream).fieldnames or [])
 
     def pending(self, rows: Sequence[InputRow]) -> list[InputRow]:
@@ -317,9 +332,11 @@ class OutputFile:
     def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Append a chunk of records."""
         if self.rows_path.suffix == ".jsonl":
-            encoded = "".join(to_json(record) + "\n" for record in records).encode("utf-8")
+            packed = map(pack_dates, records) if self.path.suffix == ".xlsx" else records
+            encoded = "".join(to_json(record) + "\n" for record in packed).encode("utf-8")
         else:
-            encoded = to_csv(records, self._columns, header=not self.done).encode("utf-8")
+            mark = BYTE_ORDER_MARK if self._marked and not self.done else ""
+            encoded = (mark + to_csv(records, self._columns, header=not self.done)).encode("utf-8")
         with storage_errors(self.rows_path):
             if not self._begun:
                 self._start()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from zicl._util.counts import counted
 from zicl._util.progress import Progress, ProgressReport, silent
 from zicl._util.random import rng
 from zicl.config import ONE_LABEL, Calibration, Decision
@@ -162,7 +163,10 @@ class Ensemble:
                 )
             return [self.labels] * count
         if len(options) != count:
-            raise UsageError(f"{count} texts were given, and options for {len(options)}", hint="give each text its own")
+            raise UsageError(
+                f"{counted(count, 'text was', 'texts were')} given, and options for {len(options)}",
+                hint="give each text its own",
+            )
         choices = [self.labels.among(each, f"row {number}") for number, each in enumerate(options)]
         if (self.priors or self.pile) and any(labels.names != self.labels.names for labels in choices):
             fitted = "the pile was learned" if self.pile else "priors were fitted"

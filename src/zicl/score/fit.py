@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl._util.counts import counted
 from zicl._util.failures import storage_errors
 from zicl._util.files import home
 from zicl._util.progress import ProgressReport, silent
@@ -113,15 +114,16 @@ def learn_pile(
             "a pile is learned from through an encoder, and no expert has one", hint="`scoring.experts=('encoder',)`"
         )
     chosen = sample_pile(texts, gold, settings.texts, seed)
+    few = f"{counted(len(chosen), 'different text is', 'different texts are')} too few to learn"
     if len(chosen) < MIN_TEXTS and (ensemble.decision.multi or ensemble.decision.none):
         raise ConfigError(
-            f"{len(chosen)} different texts are too few to learn how many labels a text has, {MIN_TEXTS} are needed",
+            f"{few} how many labels a text has, {MIN_TEXTS} are needed",
             hint="give more texts like these (`fit`), or leave out `none` and `multi`",
         )
     if len(chosen) < MIN_TEXTS:
         warnings.warn(
-            f"{len(chosen)} different text{'s' if len(chosen) != 1 else ''} are too few to learn from, {MIN_TEXTS} are "
-            "needed: each text is labelled by itself, without gold labels, shares or answers of a language model",
+            f"{few} from, {MIN_TEXTS} are needed: each text is labelled by itself, without gold labels, shares or "
+            "answers of a language model",
             PileWarning,
             stacklevel=2,
         )
