@@ -44,6 +44,7 @@ def test_a_file_and_labels_are_enough(run, command, tmp_path):
     assert (code, out) == (0, "")
     assert "learned from 30 different texts" in err
     assert "asked about each text: encoder (one encoding by" in err
+    err_of_file = err
     found = rows(tmp_path / "out.csv")
     assert len(found) == 30
     assert all(float(row["p:soup"]) + float(row["p:train"]) == pytest.approx(1, abs=1e-5) for row in found)
@@ -59,7 +60,14 @@ def test_a_file_and_labels_are_enough(run, command, tmp_path):
     assert json.loads(out)["p:soup"] == pytest.approx(float(found[0]["p:soup"]), abs=1e-5)
     code, out, _ = run("explain", "--with", tmp_path / "c.zicl-clf", "--offline", SOUP[0])
     assert code == 0
-    assert "pile" in out
+    said = json.loads(run("explain", "--with", tmp_path / "c.zicl-clf", "--offline", "--json", SOUP[0])[1])
+    for words in ("together", "encoder alone", "pile", "nearest words of each label", said["verdict"]):
+        assert words in " ".join(out.split())
+    assert said["verdict"].endswith(said["label"])
+    assert [each["words"] for each in said["nearest"]["soup"]] == ["soup"]
+    near = said["nearest"]["train"][0]
+    assert f"train {near['similarity']:.2f}" in out
+    assert "probabilities and margins are not calibrated: zicl check" in err_of_file
 
 
 @pytest.mark.parametrize("kind", ["xlsx", "parquet"])

@@ -73,10 +73,7 @@ def demo(
     print_status(f"The first {_PRINTED} of the {_CHECKED}, by z-icl+:")
     _show(results[:_PRINTED], gold)
     print_status("What each expert said about the first one:")
-
-    from zicl.explanation import Explanation
-
-    people_console().print(Explanation(results[0]))
+    people_console().print(classifier.explain(pile[0]))
     print_status("For your own texts, any .csv, .jsonl or .parquet file with a column 'text', or a .txt file:")
     print_status("  zicl classify --file tickets.csv --labels billing,delivery,praise -o labelled.csv")
     print_status("  zicl explain --fit tickets.csv --labels billing,delivery,praise 'my parcel never came'")

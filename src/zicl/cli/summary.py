@@ -214,6 +214,7 @@ def print_summary(
         among = "" if known == len(labelled) else f", of the {known:,} labelled now"
         print_status(f"{counted(cut, 'text was', 'texts were')} cut at the token limit{among}")
     if len(labelled) > _LEAST_CERTAIN:
+        print_status("probabilities and margins are not calibrated: zicl check measures how many labels are right")
         print_status("least certain:")
         # What a person has labelled is certain.
         open_ones = [line for line in labelled if line.row_text.strip() not in gold]

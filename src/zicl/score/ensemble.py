@@ -67,6 +67,16 @@ class Ensemble:
         assert self.encoder_expert is not None
         return self.encoder_expert.embed(texts)
 
+    def nearest_words(
+        self, text: Text, labels: Labels | None = None, vector: Vectors | None = None
+    ) -> dict[str, list[tuple[str, float]]]:
+        """Return which words of each label a text is close to, where the encoder expert compared it with them."""
+        expert = self.encoder_expert
+        if expert is None or expert.plain:
+            return {}
+        known = expert.text_vectors([text.strip()])[0] if vector is None else vector
+        return expert.nearest_words(known, labels or self.labels)
+
     def with_known(self, known: Mapping[Text, Vectors]) -> Ensemble:
         """Return the same ensemble, whose encoder expert has these vectors of texts."""
         expert = self.encoder_expert

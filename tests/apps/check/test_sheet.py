@@ -200,7 +200,7 @@ def test_a_workbook_is_a_sheet_too(tmp_path):
         row[0].value = 7 if row[0].value == "007" else row[0].value
     book.save(path)
     assert {row.prediction.id: row.gold for row in read_sheet(path).rows if row.gold} == {"007": "calm"}
-    with pytest.raises(StorageError, match="1 labels filled in by hand"):
+    with pytest.raises(StorageError, match="1 label filled in by hand"):
         write_sheet(path, sheet)
 
 
