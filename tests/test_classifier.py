@@ -25,6 +25,8 @@ from tests.conftest import DOCUMENTS, BagEncoder
 from zicl import ZICLClassifier
 from zicl.config import METHODS, Labelling, PromptSettings, Retrieval, Scoring
 from zicl.exceptions import ConfigError, LabelError, TextError, UnknownNameError
+from zicl.explanation import Explanation
+from zicl.score.results import LabelScore, Prediction
 
 TEXTS = [
     "The soup was cold.",
@@ -280,6 +282,39 @@ def test_labelling_and_templates(index, lm):
 
 
 # -- explanations ---------------------------------------------------------------------------------
+
+
+DIFFER = "the encoder alone says a, the pile says b"
+
+
+@pytest.mark.parametrize(
+    ("encoder", "pile", "together", "verdict"),
+    [
+        ([2.0, 1.0], [3.0, 0.0], [5.0, 1.0], "the encoder and the pile agree on a"),
+        (
+            [2.0, 1.0],
+            [0.0, 3.0],
+            [5.0, 1.0],
+            f"{DIFFER}: the encoder's answer stays, a",
+        ),
+        (
+            [2.0, 1.0],
+            [0.0, 3.0],
+            [1.0, 5.0],
+            f"{DIFFER}: the pile changes the answer, b",
+        ),
+        ([2.0, 1.0], None, [1.0, 5.0], ""),
+    ],
+)
+def test_an_explanation_says_what_the_pile_changed(encoder, pile, together, verdict):
+    terms = {"encoder": encoder} | ({} if pile is None else {"pile": pile})
+    scores = tuple(LabelScore(name, None, 0, value) for name, value in zip("ab", together, strict=True))
+    near = {"a": [("a", 0.5), ("<odd>", 0.25)], "b": [("b", 0.125)]}
+    explanation = Explanation(Prediction("A text.", scores, terms=terms), near)
+    assert explanation.verdict == explanation.to_dict()["verdict"] == verdict
+    assert verdict in str(explanation)
+    assert "a 0.50, <odd> 0.25" in str(explanation)
+    assert "a 0.50, &lt;odd&gt; 0.25" in explanation._repr_html_()
 
 
 def test_an_explanation_shows_everything(clf):

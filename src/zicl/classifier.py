@@ -505,8 +505,9 @@ class ZICLClassifier(TextClassifier):
         return np.array([[row[name] for name in self.classes_] for row in rows]).reshape(len(rows), len(self.classes_))
 
     def explain(self, text: Any) -> Explanation:
-        """Explain why a text, or a pair, gets its label: demonstrations, prompt and the score of every label."""
-        return Explanation(self.classify([text])[0])
+        """Explain why a text, or a pair, gets its label: what each expert says, near words, and the prompt, if any."""
+        prediction = self.classify([text])[0]
+        return Explanation(prediction, self.ensemble_.nearest_words(prediction.text))
 
     def prompting(self) -> Pipeline:
         """Return the pipeline that asks the language model, or raise an error if none does."""

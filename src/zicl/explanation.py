@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,23 @@ import numpy as np
 from zicl.inputs.pair import text_parts
 from zicl.prompt.builder import Prompt
 from zicl.score.calibration import log_softmax
+from zicl.score.ensemble import PILE
 from zicl.score.results import Demonstration, LabelScore, Prediction, nearest_first
+
+# How many labels are shown with their nearest words, and how many of these: as on the page.
+_SHOWN_LABELS, _SHOWN_WORDS = 12, 3
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a text got its label: what each expert said, and the prompt with its demonstrations, if there is one."""
+    """Why a text got its label: what each expert said, and the prompt with its demonstrations, if there is one.
+
+    ``nearest`` are the words and descriptions of each label with the cosine of the text to them, the nearest first;
+    there are none where no encoder compared them.
+    """
 
     prediction: Prediction
+    nearest: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -57,6 +66,21 @@ class Explanation:
             for term, values in self.prediction.terms.items()
         }
 
+    @property
+    def verdict(self) -> str:
+        """One sentence: what the encoder alone says, what the pile says, and what came of it; empty without a pile."""
+        if self.prediction.decision.multi or not {"encoder", PILE} <= self.experts.keys():
+            return ""
+        alone, pile = (max(said, key=said.__getitem__) for said in (self.experts["encoder"], self.experts[PILE]))
+        label = self.label
+        if alone == pile == label:
+            return f"the encoder and the pile agree on {label}"
+        if label == alone:
+            outcome = "the encoder's answer stays"
+        else:
+            outcome = "the pile changes the answer" if label == pile else "together they say another"
+        return f"the encoder alone says {alone}, the pile says {pile}: {outcome}, {label}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
         text, *second = text_parts(self.prediction.text)
@@ -70,6 +94,11 @@ class Explanation:
                 s.label: {"log_likelihood": s.log_likelihood, "tokens": s.tokens, "value": s.value} for s in self.scores
             },
             "experts": self.experts,
+            "verdict": self.verdict,
+            "nearest": {
+                name: [{"words": words, "similarity": round(cosine, 4)} for words, cosine in parts]
+                for name, parts in self.nearest.items()
+            },
             "terms": {name: list(values) for name, values in self.prediction.terms.items()},
             "probes": [list(row) for row in self.prediction.probes],
             "demonstrations": [_demonstration_dict(demo) for demo in self.demonstrations],
@@ -90,6 +119,14 @@ class Explanation:
 
         yield Text(str(self.prediction.text), style="bold")
         yield self._score_table()
+        if self.verdict:
+            yield Text(self.verdict)
+        if self.nearest:
+            yield Text("nearest words of each label, by cosine:", style="dim")
+            words = Table.grid(padding=(0, 2))
+            for name, near in self._near_words():
+                words.add_row(Text(name, style="bold" if name in self.prediction.labels else ""), Text(near))
+            yield words
         prepared = self.prediction.prepared
         if prepared is None:
             return
@@ -109,12 +146,20 @@ class Explanation:
         for branch in prepared.prompt.branches[: len(prepared.labels)]:
             yield Text(f"{(prepared.prompt.stem.text + branch.given.text).strip()}[{branch.scored.text}]")
 
+    def _near_words(self) -> Iterator[tuple[str, str]]:
+        """Yield the nearest words of each label, the likeliest label first."""
+        for score in sorted(self.scores, key=lambda s: -s.value)[:_SHOWN_LABELS]:
+            # None of the labels has no words.
+            near = self.nearest.get(score.label, ())[:_SHOWN_WORDS]
+            if near:
+                yield score.label, ", ".join(f"{words} {cosine:.2f}" for words, cosine in near)
+
     def _columns(self) -> list[str]:
         return [
             "label",
-            "probability",
+            "together" if len(self.experts) > 1 else "probability",
             *(["log-likelihood", "tokens"] if self.prediction.prepared else []),
-            *self.experts,
+            *("encoder alone" if name == "encoder" else name for name in self.experts),
         ]
 
     def _rows(self) -> Iterator[list[str]]:
@@ -161,6 +206,11 @@ class Explanation:
             f"<p><b>{html.escape(str(self.prediction.text))}</b> → <b>{html.escape(self.label)}</b></p>"
             f"<table><tr>{head}</tr>{rows}</table>"
         )
+        if self.verdict:
+            page += f"<p>{html.escape(self.verdict)}</p>"
+        if self.nearest:
+            near = (f"<tr><td>{html.escape(name)}</td><td>{html.escape(n)}</td></tr>" for name, n in self._near_words())
+            page += f"<table><tr><th>label</th><th>nearest words, by cosine</th></tr>{''.join(near)}</table>"
         if self.prediction.prepared is None:
             return page
         demos = "".join(

@@ -142,7 +142,7 @@ def test_a_summary_of_rows_whose_labels_were_not_written_says_so(run, options, t
     code, _, err = run("classify", "-f", table(tmp_path, "csv", 7), *given)
     assert code == 0, err
     assert "5 rows were labelled before, without the columns of labels and margins" in err
-    assert "about the 2 new ones" in err
+    assert "about 2 new rows" in err
 
 
 def test_a_failed_run_leaves_nothing_behind_and_a_begun_one_says_what_is_there(run, options, tmp_path, monkeypatch):
@@ -161,7 +161,7 @@ def test_a_failed_run_leaves_nothing_behind_and_a_begun_one_says_what_is_there(r
     assert "the disk is full" in err
     code, _, err = run("classify", "-f", source, *COLUMNS, "-o", target, *options)
     assert code == 1
-    assert f"16 of 40 rows are in {target}: the same command labels the rest" in err
+    assert f"{target} has 16 of 40 rows: the same command labels the rest" in err
 
 
 def test_a_workbook_that_could_not_be_made_is_made_by_the_same_command(run, options, tmp_path, monkeypatch):
@@ -173,7 +173,7 @@ def test_a_workbook_that_could_not_be_made_is_made_by_the_same_command(run, opti
         patch.setattr("zicl.inputs.output.write_workbook", failing)
         code, _, err = run(*given)
     assert code == 1
-    assert "3 of 3 rows are in" in err
+    assert "has 3 of 3 rows" in err
     assert f"the same command makes {tmp_path / 'out.xlsx'} of them" in err
     assert run(*given)[0] == 0
     assert (tmp_path / "out.xlsx").is_file()
@@ -193,7 +193,7 @@ def test_rows_without_a_text_are_kept_without_a_label(run, options, tmp_path, ki
     for _ in range(2):
         code, _, err = run("classify", "-f", source, "-o", target, "--skip-empty", *options)
         assert code == 0, err
-        assert "2 of 4 rows have no text" in err
+        assert "without a text: 2 of 4 rows" in err
         assert "2 rows without a text got no label" in err
     with target.open(newline="") as stream:
         rows = list(csv.DictReader(stream) if kind == "csv" else map(json.loads, stream))

@@ -24,7 +24,7 @@ def test_evaluate_verify_and_report(run, given, tmp_path):
     assert json.loads(out)["computed"] == 0
     code, out, err = run("verify", *chosen, "-r", tmp_path / "r", "--sample", 5)
     assert code == 0, err
-    assert "5 of 5 rows agree" in err
+    assert "the same: 5 of 5 rows" in err
     code, out, err = run("report", tmp_path / "r")
     assert code == 0, err
     assert "Z-ICL" in out

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import date, datetime, time
 
 import pytest
 
@@ -43,6 +44,7 @@ def test_a_file_and_labels_are_enough(run, command, tmp_path):
     assert (code, out) == (0, "")
     assert "learned from 30 different texts" in err
     assert "asked about each text: encoder (one encoding by" in err
+    err_of_file = err
     found = rows(tmp_path / "out.csv")
     assert len(found) == 30
     assert all(float(row["p:soup"]) + float(row["p:train"]) == pytest.approx(1, abs=1e-5) for row in found)
@@ -58,7 +60,14 @@ def test_a_file_and_labels_are_enough(run, command, tmp_path):
     assert json.loads(out)["p:soup"] == pytest.approx(float(found[0]["p:soup"]), abs=1e-5)
     code, out, _ = run("explain", "--with", tmp_path / "c.zicl-clf", "--offline", SOUP[0])
     assert code == 0
-    assert "pile" in out
+    said = json.loads(run("explain", "--with", tmp_path / "c.zicl-clf", "--offline", "--json", SOUP[0])[1])
+    for words in ("together", "encoder alone", "pile", "nearest words of each label", said["verdict"]):
+        assert words in " ".join(out.split())
+    assert said["verdict"].endswith(said["label"])
+    assert [each["words"] for each in said["nearest"]["soup"]] == ["soup"]
+    near = said["nearest"]["train"][0]
+    assert f"train {near['similarity']:.2f}" in out
+    assert "probabilities and margins are not calibrated: zicl check" in err_of_file
 
 
 @pytest.mark.parametrize("kind", ["xlsx", "parquet"])
@@ -81,6 +90,59 @@ def test_workbooks_and_parquet_files_go_in_and_out(run, command, tickets, tmp_pa
     assert "30 rows are in" in err
     # Labels of it are drawn and checked like those of a .csv file.
     assert run("check", "sample", out, "-o", tmp_path / "sheet.csv", "--rows", 10)[0] == 0
+
+
+def test_cells_of_a_workbook_keep_their_types(run, command, tmp_path):
+    from openpyxl import load_workbook
+
+    from zicl.inputs.excel import write_workbook
+
+    source, out = tmp_path / "in.xlsx", tmp_path / "out.xlsx"
+    kept = {
+        "id": 7, "code": "007", "share": 0.25, "paid": True, "day": date(2024, 5, 1),
+        "seen": datetime(2024, 5, 1, 9, 30), "at": time(9, 30), "said": "2024-05-01", "number": "12", "empty": None,
+    }  # fmt: skip
+    records = [{**kept, "id": n, "text": text} for n, text in enumerate(SOUP + TRAIN)]
+    write_workbook(source, list(records[0]), records)
+    command[2] = source
+    # The second one has nothing left to do: it is made of the rows that were written.
+    for _ in range(2):
+        code, _, err = run(*command, "-o", out)
+        assert code == 0, err
+    assert "nothing was left to do" in err
+    before, after = (load_workbook(path).active for path in (source, out))
+    for number in (2, 3):
+        as_read, as_written = (
+            [(c.value, c.data_type, c.number_format) for c in sheet[number]] for sheet in (before, after)
+        )
+        assert as_written[: len(as_read)] == as_read
+    # In other formats they are the text they always were, and that of a .csv file is never a number.
+    assert run(*command, "-o", tmp_path / "out.csv")[0] == 0
+    first = rows(tmp_path / "out.csv")[0]
+    assert (first["day"], first["seen"], first["at"]) == ("2024-05-01", "2024-05-01 09:30:00", "09:30:00")
+    command[2] = tmp_path / "table.csv"
+    command[2].write_text("code,day,text\n" + "".join(f'007,2024-05-01,"{text}"\n' for text in SOUP + TRAIN))
+    assert run(*command, "-o", tmp_path / "text.xlsx")[0] == 0
+    assert [cell.value for cell in load_workbook(tmp_path / "text.xlsx").active[2]][1:3] == ["007", "2024-05-01"]
+
+
+def test_a_csv_file_has_a_byte_order_mark_where_spreadsheets_need_it(run, command, tickets, tmp_path):
+    """The one rule for outputs and for sheets to label."""
+    plain, marked, sheet = tmp_path / "plain.csv", tmp_path / "marked.csv", tmp_path / "sheet.csv"
+    mark = "\ufeff".encode()
+    assert run(*command, "-o", plain)[0] == 0
+    assert run("check", "sample", plain, "-o", sheet, "--rows", 30)[0] == 0
+    assert plain.read_bytes().isascii()
+    assert sheet.read_bytes().isascii()
+    tickets.write_text(tickets.read_text() + '99,"The crème brûlée was cold."\n', encoding="utf-8")
+    for _ in range(2):
+        code, _, err = run(*command, "-o", marked)
+        assert code == 0, err
+    assert "31 rows were labelled before" in err
+    assert run("check", "sample", marked, "-o", sheet, "--rows", 31, "--overwrite")[0] == 0
+    for path in (marked, sheet):
+        assert path.read_bytes().startswith(mark)
+        assert path.read_bytes().count(mark) == 1
 
 
 def test_what_a_sheet_cannot_hold_is_said_before_models_are_loaded(run, command, tickets, tmp_path, monkeypatch):
@@ -141,7 +203,7 @@ def test_rows_without_a_text_are_left_out_of_gold_and_fit_files(run, command, ti
     code, _, err = run(*command, *taught, "-o", tmp_path / "out.csv")
     assert code == 0, err
     assert "8 gold labels from" in err
-    assert f"1 of 31 rows of {tickets} have no text: they are left out" in err
+    assert f"without a text, and left out: 1 of 31 rows of {tickets}" in err
     (tmp_path / "gold.csv").write_text("\n".join(["text,gold", *lines, " ,soup"]) + "\n")
     code, _, err = run(*command, *taught, "-o", tmp_path / "other.csv")
     assert code == 2
@@ -152,7 +214,7 @@ def test_texts_that_the_encoder_cuts_are_counted(run, command, tickets):
     tickets.write_text(tickets.read_text() + f"99,{'The soup was cold. ' * 500}\n")
     code, _, err = run(*command)
     assert code == 0, err
-    assert "1 texts were longer than the token limit and were cut" in err
+    assert "1 text was cut at the token limit" in err
 
 
 def test_the_sheet_of_zicl_check_is_gold(run, command, tmp_path):
@@ -237,3 +299,53 @@ def test_durations():
     for wrong in ("", "5", "m", "-5m", "0s"):
         with pytest.raises(UsageError):
             parse_duration(wrong)
+
+
+def others(tmp_path, tickets):
+    """Options that change what an output is begun with, and the settings that the error names."""
+    gold = tmp_path / "gold.csv"
+    gold.write_text(f'text,gold\n"{SOUP[0]}",soup\n')
+    more = tmp_path / "more.csv"
+    more.write_text(tickets.read_text() + "99,The bread here is worth the walk.\n")
+    return [
+        (["--seed", 5], "seed"),
+        (["--labels", "soup,train,bread"], "labels, names"),
+        (["--top", 2], "--columns, top"),
+        (["--columns", "all"], "--columns"),
+        (["--review-below", 0.2], "--columns, review_below"),
+        (["--none", "other"], "decision, names"),
+        (["--method", "encoder"], "pile"),
+        (["--also", "tone=angry,calm"], "--columns, also"),
+        (["--gold", gold], "fitted"),
+        (["--fit", more], "fitted"),
+        (["--file", more], "fitted"),
+    ]
+
+
+def test_an_output_with_other_settings_is_refused_before_anything_is_loaded(
+    run, command, tickets, tmp_path, monkeypatch
+):
+    out, saved = tmp_path / "out.csv", tmp_path / "c.zicl-clf"
+    code, _, err = run(*command, "-o", out, "--save", saved)
+    assert code == 0, err
+    with monkeypatch.context() as patch:
+        for name in ("zicl.classifier.ZICLClassifier.fit", "zicl.classifier.load"):
+            patch.setattr(name, lambda *_, **__: pytest.fail("it was loaded"))
+        for given, named in others(tmp_path, tickets):
+            code, _, err = run(*command, *given, "-o", out)
+            assert code == 2, given
+            assert any(f"other settings ({names})" in err for names in (named, f"fitted, {named}")), (given, err)
+        code, _, err = run("classify", "--with", saved, "--file", tickets, "-o", out, "--top", 2)
+        assert code == 2
+        assert "other settings (--columns, top)" in err
+        before = out.read_bytes()
+        out.write_bytes(before.replace(b"soup", b"soap"))
+        code, _, err = run(*command, "-o", out)
+        assert code == 1
+        assert "was changed since zicl last wrote to it" in err
+    # What was learned before is the same as what is learned now.
+    out.write_bytes(before)
+    for given in (command, ["classify", "--with", saved, "--file", tickets, "--offline"]):
+        code, _, err = run(*given, "-o", out)
+        assert code == 0, err
+        assert "nothing was left to do" in err

@@ -171,3 +171,42 @@ def test_an_option_that_changed_its_name(arguments, successor):
 def test_options_that_kept_their_names_and_texts_that_look_like_options():
     check_renamed(["retrieve", "a text", "--retrieval", "diverse"])
     check_renamed(["classify", "--", "--share"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message", "hint"),
+    [
+        ("labels.tml", "labels.tml is no labels.toml", "did you mean 'labels.toml'?"),
+        ("labels.json", "labels.json is no labels.toml", "did you mean 'labels.toml'?"),
+        ("lables.toml", "there is no file lables.toml", "did you mean 'labels.toml'?"),
+        ("data/labels", "data/labels is no labels.toml", "terrible,great"),
+        ("great", "1 label given", "--labels terrible,great"),
+    ],
+)
+def test_a_mistyped_file_of_labels_is_no_label(run, no_models, tmp_path, monkeypatch, labels, message, hint):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labels.toml").write_text('[[label]]\nname = "great"\n')
+    (tmp_path / "notes.toml").write_text("")
+    code, _, err = run("classify", "A bold film.", "--labels", labels)
+    assert code == 2
+    assert message in err
+    assert hint in err
+    assert "notes" not in err
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["--text-column", "revew"], "review"),
+        (["--text-column", "review", "--id-column", "Kee"], "key"),
+        (["--text-column", "review", "--pair-column", "repli"], "reply"),
+        (["--text-column", "nothing like it"], None),
+    ],
+)
+def test_the_nearest_column_is_suggested(run, no_models, tmp_path, given, meant):
+    (tmp_path / "in.csv").write_text("key,review,reply\n1,A bold film.,So it is.\n")
+    code, _, err = run("classify", "--file", tmp_path / "in.csv", "--labels", LABELS, *given)
+    assert code == 2
+    assert "there is no column" in err
+    assert "there are: key, review, reply" in err
+    assert (f"did you mean {meant!r}?" in err) if meant else ("did you mean" not in err)

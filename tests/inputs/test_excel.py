@@ -47,9 +47,11 @@ def test_cells_of_all_types_are_read(tmp_path):
     book(path, Sheet=[["text", "n", "share", "paid", "day", "time", "found", " note "], row, [12345]])
     first, second = read_records(str(path))
     assert first == {
-        "text": "One lamp.", "n": 3, "share": 0.25, "paid": True, "day": "2024-05-01", "time": "2024-05-01 09:30:00",
-        "found": None, "note": None,
+        "text": "One lamp.", "n": 3, "share": 0.25, "paid": True, "day": datetime.date(2024, 5, 1),
+        "time": datetime.datetime(2024, 5, 1, 9, 30), "found": None, "note": None,
     }  # fmt: skip
+    # As they are in a .csv file.
+    assert [str(first[name]) for name in ("day", "time")] == ["2024-05-01", "2024-05-01 09:30:00"]
     assert second["text"] == 12345
     rows = read_rows(str(path))
     assert rows[1].text == rows[1].columns["text"] == "12345"

@@ -142,7 +142,7 @@ def test_counted_labels_need_options(index, lm):
         ZICLClassifier(index, 3, lm, retrieval=Retrieval(k=2), calibrate="batch", method="z-icl").fit(
             ["The soup was cold."]
         )
-    with pytest.raises(UsageError, match="1 texts were given, and options for 2"):
+    with pytest.raises(UsageError, match="1 text was given, and options for 2"):
         clf.classify(["The soup was cold."], options=[["a", "b"], ["c", "d"]])
 
 

@@ -82,7 +82,7 @@ def test_one_synonym_is_a_word_and_not_its_letters():
     [
         (["bug", "question", "idea"], ["bug", "bgu"], "row 3 has the option 'bgu', which is no label"),
         (["bug", "idea"], ["bug", "idea", "bug"], "row 3 has the option 'bug' twice"),
-        (["bug", "question", "idea"], ["bug"], "row 3 has 1 options"),
+        (["bug", "question", "idea"], ["bug"], "row 3 has 1 option"),
         (3, ["a cat", "A  cat"], "row 3 has the option 'a cat' twice"),
         (2, ["a", "b", "c"], "row 3 has 3 options, the labels count 2"),
     ],

@@ -124,7 +124,7 @@ def test_a_text_with_two_labels_counts_as_unlabelled():
     ("texts", "y", "message"),
     [
         (PILE, ["soup", "boat", *[None] * 58], "'boat'"),
-        (PILE, ["soup"], "60 texts were given, and 1 labels"),
+        (PILE, ["soup"], "60 texts were given, and 1 label"),
         (None, ["soup"], "labels were given without texts"),
     ],
 )

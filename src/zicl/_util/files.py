@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from zicl._util.failures import storage_errors
+from zicl._util.registry import nearest_name
 from zicl._util.strict_json import DEEPEST, TOO_DEEP, is_deep, parse_json
 from zicl.exceptions import StorageError, UsageError, ZICLError
 
@@ -238,6 +239,15 @@ def read_toml(path: Path, error: type[UsageError], *, missing: str, form: str) -
     except (ValueError, RecursionError) as cause:
         reason = TOO_DEEP if isinstance(cause, RecursionError) else cause
         raise error(f"{path} is not TOML: {reason}", hint=form) from cause
+
+
+def nearest_file(path: Path, suffix: str) -> str:
+    """Return the beginning of a hint that suggests a file beside a missing one; empty if none has a name like it."""
+    try:
+        names = [each.name for each in path.parent.iterdir() if each.suffix == suffix and each.is_file()]
+    except OSError:
+        return ""
+    return nearest_name(path.name, names)
 
 
 def _read_small(path: Path) -> str:

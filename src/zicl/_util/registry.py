@@ -10,6 +10,9 @@ from typing import Any
 
 from zicl.exceptions import UnknownNameError
 
+# Of a name a stranger gave; the time of a comparison grows with the square.
+_COMPARED = 100
+
 
 def did_you_mean(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """Return the error for an unknown name, with the closest known one as a suggestion.
@@ -19,10 +22,20 @@ def did_you_mean(kind: str, name: str, known: Iterable[str]) -> UnknownNameError
       → did you mean 'nearest'? Known: nearest, random
     """
     names = sorted(known)
-    by_casefold = {each.casefold(): each for each in names}
-    close = difflib.get_close_matches(name.casefold(), by_casefold, n=1, cutoff=0.5)
-    hint = f"did you mean {by_casefold[close[0]]!r}? " if close else ""
-    return UnknownNameError(f"unknown {kind} {name!r}", hint=f"{hint}Known: {', '.join(names)}")
+    return UnknownNameError(
+        f"unknown {kind} {name!r}", hint=f"{nearest_name(name, names, 0.5)}Known: {', '.join(names)}"
+    )
+
+
+def nearest_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the beginning of a hint that suggests the closest known name; empty if none is close.
+
+    >>> nearest_name("revew", ["id", "Review"])
+    "did you mean 'Review'? "
+    """
+    by_casefold = {each.casefold(): each for each in known}
+    close = difflib.get_close_matches(name.casefold()[:_COMPARED], by_casefold, n=1, cutoff=cutoff)
+    return f"did you mean {by_casefold[close[0]]!r}? " if close else ""
 
 
 class Registry:

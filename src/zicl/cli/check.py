@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zicl._util.counts import counted
 from zicl.cli.console import people_console, print_status
 from zicl.cli.options import JsonOption
 from zicl.exceptions import UsageError
@@ -71,7 +72,7 @@ def sample(
     )
     drawn = stratified_sample(predictions, labels, rows, seed)
     write_sheet(sheet, drawn, overwrite=overwrite, kind=chosen, blind=blind)
-    print_status(f"{len(drawn.rows):,} of {len(predictions):,} rows are in {sheet}, for {', '.join(labels)}")
+    print_status(f"{sheet} has {len(drawn.rows):,} of {counted(len(predictions), 'row')}, for {', '.join(labels)}")
     if not metadata_path(output).is_file():
         print_status(
             f"which columns were classified is not known, as {metadata_path(output).name} is not beside {output.name}:"
@@ -118,10 +119,11 @@ def score_sheet(
     result = score(read_sheet(sheet, drawn_as), precision)
     if result.empty:
         labelled = result.accuracy.labelled
-        print_status(f"left out, as they have no label yet: {result.empty:,} of {result.empty + labelled:,} rows")
+        print_status(f"left out, without a label yet: {result.empty:,} of {counted(result.empty + labelled, 'row')}")
     if result.unspoken:
         print_status(
-            f"about {result.unspoken:,.0f} rows are of a kind of which none was labelled: nothing is said about them"
+            f"about {counted(round(result.unspoken), 'row is', 'rows are')} of a kind of which none was labelled: "
+            "nothing is said about that"
         )
     if json_output:
         # "low" and "high" are the ends of intervals of this level.
@@ -137,9 +139,8 @@ def _show(result: CheckReport) -> None:
     accuracy = result.accuracy
     # Where texts have several labels, there is no confusion matrix.
     what = "accuracy" if result.confusion else "exactly the right labels:"
-    console.print(
-        f"{what} {_shown(accuracy)}, from {accuracy.labelled:,} labelled rows that stand for {accuracy.rows:,.0f}"
-    )
+    labelled = counted(accuracy.labelled, "labelled row that stands", "labelled rows that stand")
+    console.print(f"{what} {_shown(accuracy)}, from {labelled} for {accuracy.rows:,.0f}")
     console.print(_labels_table(result))
     if result.confusion:
         console.print(_confusion_table(result))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeGuard, cast
 
 import typer
 
+from zicl._util.counts import counted
 from zicl._util.process import use_threads
+from zicl.cli.classify_options import ClassifyOptions
 from zicl.cli.cluster_options import (
     ClusterChoice,
     OnOption,
@@ -25,13 +26,12 @@ from zicl.cli.cluster_options import (
 from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.help import CLASSIFIER, INPUT
 from zicl.cli.input_rows import input_file, read_input
+from zicl.cli.known_run import KnownRun
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
 from zicl.cli.output_columns import ColumnsOption, LabelSet, added_values, parse_columns
-from zicl.cli.parsing import parse_duration
 from zicl.cli.preflight import preflight
 from zicl.cli.record_writer import RecordWriter
 from zicl.cli.summary import (
-    Earlier,
     SummaryLine,
     print_fitted,
     print_none_curve,
@@ -47,121 +47,13 @@ if TYPE_CHECKING:
     from zicl.apps.cluster.connect import Cluster
     from zicl.apps.cluster.pool import WorkerPool
     from zicl.apps.distill.classifier import DistilledClassifier, DistilledPrediction
-    from zicl.classifier import FitCompute, ZICLClassifier
+    from zicl.classifier import ZICLClassifier
     from zicl.inputs.tables import InputRow
     from zicl.score.results import Prediction
 
 # Rows are scored and written in chunks, counted from the file's first row: a resumed run forms the same ones.
 # Without a language model they are larger: texts of one length are encoded together.
 _CHUNK, _CHUNK_ENCODED = 16, 1024
-# What columns of labels begin with: no further set of labels may be called so.
-_COLUMN_KINDS = ("p", "value", "term", "log_likelihood", "tokens")
-
-
-@dataclass(frozen=True)
-class ClassifyOptions(ClassifierOptions):
-    """The options of a classifier, and those of learning from a file."""
-
-    gold: Annotated[
-        Path | None,
-        typer.Option(
-            "--gold",
-            help="Learn from labels too: a sheet of 'zicl check', or a file with columns text and gold.",
-            rich_help_panel=CLASSIFIER,
-        ),
-    ] = None
-    lm_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--lm-rows",
-            help="Ask the language model about this many of the least certain texts, and learn from its answers. [0]",
-            min=0,
-            rich_help_panel=CLASSIFIER,
-        ),
-    ] = None
-    budget: Annotated[
-        str | None,
-        typer.Option("--budget", help="The same, for about this long: 90s, 5m or 1h.", rich_help_panel=CLASSIFIER),
-    ] = None
-    also: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--also",
-            help="Another set of labels for the same texts, which are encoded once: tone=angry,calm, or "
-            "tone=labels.toml. May be repeated.",
-            rich_help_panel=CLASSIFIER,
-        ),
-    ] = None
-
-    def __post_init__(self) -> None:
-        if self.budget is not None and self.lm_rows is not None:
-            raise UsageError("--budget and --lm-rows were both given", hint="give one of them")
-        if self.budget is not None:
-            parse_duration(self.budget)
-        super().__post_init__()
-        self.label_sets()
-        preflight(file=None if self.gold is None else str(self.gold))
-        if self.saved is None and self.gold is not None and self.resolved().pile.method == "none":
-            raise UsageError(
-                f"--gold {self.gold}: these options learn from no labels", hint="leave it out, or use --method z-icl+"
-            )
-
-    def label_sets(self) -> dict[str, ClassifyOptions]:
-        """Return the options for each set of labels, by the prefix of its columns; wrong ones are errors."""
-        sets: dict[str, ClassifyOptions] = {"": self}
-        for entry in self.also or []:
-            name, equals, labels = (part.strip() for part in entry.partition("="))
-            if not (name and equals and labels) or f"{name}:" in sets or labels.isdecimal():
-                raise UsageError(
-                    f"--also {entry!r}: expected NAME=LABELS, each name once", hint="--also tone=angry,calm"
-                )
-            if name in _COLUMN_KINDS:
-                raise UsageError(f"--also {entry!r}: {name}: begins columns already", hint="choose another name")
-            if of_labels := [x for x in self.settings or [] if x.startswith(("pile.shares", "decision.threshold"))]:
-                raise UsageError(f"--set {of_labels[0]} is for one set of labels", hint="leave out --also")
-            # All that is about labels is about those of --labels.
-            sets[f"{name}:"] = replace(
-                self, labels=labels, also=None, gold=None, shares=None, synonyms=None, threshold=None, none=None
-            )
-        return sets
-
-    def asks_to_learn(self) -> bool:
-        """Return whether the language model is asked about texts to learn from."""
-        return self.budget is not None or bool(self.lm_rows)
-
-    def named_settings(self) -> dict[tuple[str, str], Any]:
-        """Return the settings that have options of their own, by group and name."""
-        return {**super().named_settings(), ("pile", "lm_rows"): self.lm_rows}
-
-    def _fit(
-        self,
-        classifier: ZICLClassifier,
-        texts: Sequence[Any] | None,
-        columns: Mapping[str, Any],
-        compute: FitCompute | None,
-        report: ProgressReport,
-    ) -> ZICLClassifier:
-        budget = None if self.budget is None else parse_duration(self.budget)
-        if budget is not None and texts is None:
-            raise UsageError("--budget is spent on learning from a file, and none was given", hint="--file, or --fit")
-        if self.gold is None:
-            return classifier.fit(texts, budget=budget, compute=compute, report=report)
-        gold = self.read_gold(columns)
-        pile = [text.strip() for text in texts or ()]
-        listed = set(pile)
-        pile += [text for text in gold if text not in listed]
-        print_status(f"{len(gold):,} gold labels from {self.gold}")
-        return classifier.fit(pile, [gold.get(text) for text in pile], budget=budget, compute=compute, report=report)
-
-    def read_gold(self, columns: Mapping[str, Any]) -> dict[Text, str]:
-        """Return the gold labels by text, if there are any; several of one text are joined by ``|``."""
-        from zicl.apps.check.sheet import read_gold
-
-        if self.gold is None or self.labels is None:
-            return {}
-        decision = self.resolved().decision
-        names = [*self.parsed_labels(self.labels).names, *filter(None, [decision.none])]
-        return read_gold(self.gold, names, multi=decision.multi, **columns)
 
 
 @with_options(ClassifyOptions)
@@ -250,10 +142,16 @@ def classify(
         options_column=options_column,
         skip_empty=skip_empty,
     )
-    _check_columns_free(rows, _certain_columns(options, kinds))
-    _check_output_holds(rows, output)
-    print_status(f"{len(rows):,} row{'s' if len(rows) != 1 else ''} to label")
     filled = [row for row in rows if not row.empty]
+    known = KnownRun.of(options, kinds, top, review=review_below is not None)
+    _check_columns_free(rows, known.columns)
+    _check_output_holds(rows, output)
+    fit_columns = {"text_column": text_column, "pair_column": pair_column}
+    fit_texts = (lambda: [row.text for row in filled]) if file else None
+    run = {"top": top, "review_below": review_below, "columns": [text_column, pair_column, options_column]}
+    if output is not None and not overwrite:
+        known.check_resumes(output, run, fit_texts, fit_columns)
+    print_status(f"{counted(len(rows), 'row')} to label")
     from zicl.inputs.output import output_lock
 
     with output_lock(output), nullcontext() if cluster_choice is None else connected(cluster_choice) as cluster:
@@ -261,8 +159,6 @@ def classify(
         use_threads(None if cluster is None else cluster.threads)
         with progress_bars() as report:
             report("loading the models", 0, None)
-            fit_columns = {"text_column": text_column, "pair_column": pair_column}
-            fit_texts = (lambda: [row.text for row in filled]) if file else None
             compute = None if cluster is None else cluster_fit(options, cluster)
             label_sets = [
                 LabelSet(each.any_classifier(fit_texts, report, fit_columns, compute), prefix, top)
@@ -274,35 +170,15 @@ def classify(
         _check_rows(classifier, filled, writer.columns, {"--options-column": options_column})
         _check_row_options(classifier, rows, file)
         if _has_ensemble(classifier):
-            learned_from = options.fit or ("standard input" if file == "-" else file) or options.gold
-            source = f"as saved in {options.saved}" if options.saved else f"from {learned_from}"
-            for each in label_sets:
-                print_fitted(each, source)
+            _print_learned(options, label_sets, file)
             rows = _in_order(classifier, rows)
         if save is not None:
             classifier.save(save)
             print_status(f"saved as {save}")
-        earlier = Earlier()
+        text_columns = [text_column if file else "text", *filter(None, [pair_column, options_column])]
         if output is not None:
-            settings = {
-                **classifier.fingerprint(),
-                "names": label_sets[0].names,
-                "also": [each.classifier.fingerprint() for each in label_sets[1:]],
-                "top": top,
-                "review_below": review_below,
-                "columns": [text_column, pair_column, options_column],
-                "--columns": writer.added,
-            }
-            text_columns = [text_column if file else "text", *filter(None, [pair_column, options_column])]
-            writer.open(
-                output,
-                settings,
-                dict.fromkeys(name for row in rows for name in row.columns),
-                id_column or "id",
-                text_columns,
-                overwrite=overwrite,
-            )
-            earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
+            _open_output(writer, output, label_sets, run, rows, id_column or "id", text_columns, overwrite=overwrite)
+        earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
         searchers = 0 if cluster_choice is None else cluster_choice.searchers
         with _workers(options, classifier, cluster, searchers) as pool, writer.finishing(len(rows)):
             chunks = _chunks(classifier, rows, writer)
@@ -312,6 +188,36 @@ def classify(
     print_summary(lines, label_sets[0], review_below, earlier, gold := options.read_gold(fit_columns))
     if _has_ensemble(classifier) and classifier.none is not None:
         print_none_curve([*earlier.lines, *lines], classifier.none, gold)
+
+
+def _print_learned(options: ClassifyOptions, label_sets: Sequence[LabelSet], file: str | None) -> None:
+    learned_from = options.fit or ("standard input" if file == "-" else file) or options.gold
+    source = f"as saved in {options.saved}" if options.saved else f"from {learned_from}"
+    for each in label_sets:
+        print_fitted(each, source)
+
+
+def _open_output(
+    writer: RecordWriter,
+    output: Path,
+    label_sets: Sequence[LabelSet],
+    run: Mapping[str, Any],
+    rows: Sequence[InputRow],
+    id_column: str,
+    text_columns: Sequence[str],
+    *,
+    overwrite: bool,
+) -> None:
+    """Open the output with all that its rows depend on; ``run`` are the settings that are not a classifier's."""
+    first, *others = label_sets
+    settings = {
+        **first.classifier.fingerprint(),
+        "names": first.names,
+        "also": [each.classifier.fingerprint() for each in others],
+        **run,
+        "--columns": writer.added,
+    }
+    writer.open(output, settings, rows, id_column, text_columns, overwrite=overwrite)
 
 
 def _check_output(options: ClassifyOptions, file: str | None, output: Path | None, *, overwrite: bool) -> None:
@@ -416,13 +322,6 @@ def _check_rows(
             else "leave out --pair-column",
         )
     _check_columns_free(rows, added)
-
-
-def _certain_columns(options: ClassifyOptions, kinds: Sequence[str] | None) -> list[str]:
-    """Return columns that are added whatever is loaded: long before all of them are known."""
-    single = options.saved is None and not options.resolved().decision.multi
-    names = ("predicted", "margin") if single else ("margin",)
-    return [f"{prefix}{name}" for prefix in options.label_sets() for name in names if kinds is None or name in kinds]
 
 
 def _check_columns_free(rows: Sequence[InputRow], added: Sequence[str]) -> None:

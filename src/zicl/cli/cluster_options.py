@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zicl._util.counts import counted
 from zicl.cli.console import print_status
 from zicl.cli.help import MODEL
 from zicl.cli.model_options import RemoteOptions, parse_server
@@ -78,10 +79,8 @@ def connected(choice: ClusterChoice) -> Iterator[Cluster]:
     from zicl.apps.cluster.connect import connect
 
     with connect(choice.address, workers=choice.workers, threads=choice.threads) as cluster:
-        workers = f"{cluster.workers} worker{'s' if cluster.workers > 1 else ''}"
-        print_status(
-            f"{workers} with {cluster.threads} thread{'s' if cluster.threads > 1 else ''} each on {choice.address}"
-        )
+        workers = counted(cluster.workers, "worker")
+        print_status(f"{workers} with {counted(cluster.threads, 'thread')} each on {choice.address}")
         yield cluster
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zicl._util.counts import counted
 from zicl._util.process import go_offline, use_threads
 from zicl.cli.cluster_options import OnOption, connected, parse_cluster
 from zicl.cli.console import print_line, print_status, progress_bars
@@ -72,8 +73,8 @@ def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = pr
     """Print what a corpus holds, for people."""
     sentences, paragraphs = manifest["sentences"], manifest["paragraphs"]
     duplicates = sentences - manifest["indexed"]
-    say(f"{name}: {sentences:,} sentences in {paragraphs:,} paragraphs{_documents(manifest)}")
-    say(f"  {duplicates:,} duplicates ({duplicates / sentences:.1%}), stored but not indexed")
+    say(f"{name}: {counted(sentences, 'sentence')} in {counted(paragraphs, 'paragraph')}{_documents(manifest)}")
+    say(f"  {counted(duplicates, 'duplicate')} ({duplicates / sentences:.1%}), stored but not indexed")
     say(
         f"  {manifest['single'] / paragraphs:.1%} of the paragraphs have one sentence, which has no physical neighbour"
         " and is passed over by z-icl"
@@ -83,7 +84,7 @@ def summary(manifest: dict[str, Any], name: str, say: Callable[[str], None] = pr
             say(f"  {domain['name']}: removed; its space is freed by: zicl corpus compact {name}")
             continue
         say(
-            f"  {domain['name']}: {domain['sentences']:,} sentences, {domain['paragraphs']:,} of "
+            f"  {domain['name']}: {counted(domain['sentences'], 'sentence')}, {domain['paragraphs']:,} of "
             f"{domain['paragraphs_read']:,} paragraphs, {domain['single'] / max(1, domain['paragraphs']):.1%} single"
         )
 
@@ -98,8 +99,9 @@ def _documents(manifest: dict[str, Any]) -> str:
     """
     read, kept = manifest["documents"], manifest.get("documents_kept")
     if read == kept:
-        return f" of {read:,} documents"
-    return ("" if kept is None else f" from {kept:,} documents") + f"; {read:,} documents were read"
+        return f" of {counted(read, 'document')}"
+    known = "" if kept is None else f" from {counted(kept, 'document')}"
+    return f"{known}; {counted(read, 'document was', 'documents were')} read"
 
 
 CorpusArgument = Annotated[Path, typer.Argument(help="A corpus folder.")]

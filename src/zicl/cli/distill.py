@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from zicl._util.counts import counted
 from zicl.cli.console import people_console, print_status, progress_bars, rate
 from zicl.cli.options import JsonOption, PromptingOptions, with_options
 from zicl.cli.preflight import preflight
@@ -57,7 +58,10 @@ def distill(
 
     distinct = len(distinct_texts(texts))
     count = min(sample, distinct)
-    print_status(f"{len(texts):,} rows, {distinct:,} different texts; the language model labels {count:,} of them")
+    print_status(
+        f"{counted(len(texts), 'row')}, {counted(distinct, 'different text')}; "
+        f"the language model labels {count:,} of them"
+    )
     with progress_bars() as report:
         report("loading the models", 0, None)
         teacher = options.classifier(lambda: texts, report, {"text_column": text_column, "pair_column": pair_column})
@@ -99,7 +103,7 @@ def _show(origin: DistillationRecord) -> None:
 
     found, console = origin.agreement, people_console()
     console.print(
-        f"the same label as the language model on {found.value:.1%} of {found.rows:,} held-out texts"
+        f"the same label as the language model on {found.value:.1%} of {counted(found.rows, 'held-out text')}"
         f" (95 %: {found.low:.1%} to {found.high:.1%})"
     )
     console.print(
@@ -107,7 +111,7 @@ def _show(origin: DistillationRecord) -> None:
     )
     console.print(
         f"probabilities: mean divergence {found.divergence:.3f}, log-loss {found.log_loss:.3f} (0 is the best);"
-        f" trained on {origin.trained:,} texts, C = {origin.strength:g}",
+        f" trained on {counted(origin.trained, 'text')}, C = {origin.strength:g}",
         soft_wrap=True,
     )
     console.print(_labels(origin))

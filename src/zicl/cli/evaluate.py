@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from zicl._util.counts import counted
 from zicl._util.progress import duration
 from zicl.cli.cluster_options import OnOption, check_cost, connected, evaluation_workers, parse_cluster
 from zicl.cli.console import people_console, print_line, print_status, progress_bars
@@ -75,7 +76,8 @@ def evaluate(
         _show_dry_run(answer)
     else:
         print_status(
-            f"{summary.computed:,} rows computed in {duration(summary.seconds)}, {summary.kept:,} were there: {output}"
+            f"{counted(summary.computed, 'row')} computed in {duration(summary.seconds)}, "
+            f"{summary.kept:,} there already: {output}"
         )
         missing = "put the parts together: zicl merge" if part else "some rows of the plan are still missing"
         print_status(f"the tables: zicl report {output}" if summary.complete else missing)
@@ -142,7 +144,8 @@ def verify(
         typer.echo(json.dumps([{**asdict(item), "agrees": item.agrees} for item in checked]))
     worst = max(item.difference for item in checked)
     print_status(
-        f"{len(checked) - len(wrong)} of {len(checked)} rows agree; the largest difference of a score is {worst:.2g}"
+        f"the same: {len(checked) - len(wrong)} of {counted(len(checked), 'row')}; "
+        f"the largest difference of a score is {worst:.2g}"
     )
     if wrong:
         first = wrong[0]
@@ -162,7 +165,7 @@ def merge(
 
     merged = run(results, output)
     state = "complete" if merged.manifest["complete"] else "not complete: some rows of the plan are missing"
-    print_status(f"{merged.table([]).num_rows:,} rows in {output}, {state}")
+    print_status(f"{counted(merged.table([]).num_rows, 'row')} in {output}, {state}")
 
 
 # Columns that a narrow terminal leaves out, and the width from which they are shown.

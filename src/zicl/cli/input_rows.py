@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from zicl._util.counts import counted
 from zicl.cli.console import print_status
 from zicl.exceptions import TextError, UsageError
 from zicl.inputs.files import detect_format, split_sheet
@@ -71,7 +72,9 @@ def read_input(
             skip_empty=skip_empty,
         )
         if empty := sum(row.empty for row in rows):
-            print_status(f"{empty:,} of {len(rows):,} rows have no text: they stay in the output, without a label")
+            print_status(
+                f"without a text: {empty:,} of {counted(len(rows), 'row')}, kept in the output without a label"
+            )
         return rows
     if named := [name for name, column in columns.items() if column is not None]:
         raise UsageError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_type_hints
 
 import typer
 
+from zicl._util.counts import counted
 from zicl._util.process import go_offline
 from zicl._util.progress import ProgressReport, silent
 from zicl.cli.console import print_status
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from zicl.apps.distill.classifier import DistilledClassifier
     from zicl.classifier import FitCompute, ZICLClassifier
     from zicl.config import Settings
+    from zicl.inputs.tables import InputRow
     from zicl.lm.base import LanguageModel
     from zicl.prompt.labels import Labels
 
@@ -308,12 +310,17 @@ class ClassifierOptions(RemoteOptions):
     def _fit_texts(self, texts: Callable[[], Sequence[Any]] | None, columns: Mapping[str, Any]) -> Sequence[Any] | None:
         if self.fit is None:
             return None if texts is None else texts()
+        rows = self.read_fit(columns)
+        if empty := sum(row.empty for row in rows):
+            print_status(f"without a text, and left out: {empty:,} of {counted(len(rows), 'row')} of {self.fit}")
+        return [row.text for row in rows if not row.empty]
+
+    def read_fit(self, columns: Mapping[str, Any]) -> list[InputRow]:
+        """Return the rows of the file that --fit names; some may be empty."""
         from zicl.inputs.tables import read_rows
 
-        rows = read_rows(self.fit, **columns, skip_empty=True)
-        if empty := sum(row.empty for row in rows):
-            print_status(f"{empty:,} of {len(rows):,} rows of {self.fit} have no text: they are left out")
-        return [row.text for row in rows if not row.empty]
+        assert self.fit is not None
+        return read_rows(self.fit, **columns, skip_empty=True)
 
     def _new(self) -> ZICLClassifier:
         from zicl.classifier import ZICLClassifier

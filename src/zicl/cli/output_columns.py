@@ -57,6 +57,30 @@ def parse_columns(text: str | None) -> tuple[str, ...] | None:
     return named
 
 
+def plain_columns(names: Sequence[str], *, multi: bool, top: int | None) -> list[tuple[str, str]]:
+    """Return the kinds and names of the columns that every classifier with these labels can add, without a prefix.
+
+    >>> [name for _, name in plain_columns(["bad", "good"], multi=False, top=None)]
+    ['predicted', 'review', 'probability', 'margin', 'p:bad', 'p:good']
+    """
+    columns = [("predicted", "labels" if multi else "predicted"), ("review", "review")]
+    if not multi:
+        columns.append(("probability", "probability"))
+    columns.append(("margin", "margin"))
+    if top is None:
+        return columns + _by_label(["p"], names)
+    places = range(1, min(top, len(names)) + 1)
+    return columns + [("top", f"{kind}_{place}") for place in places for kind in ("label", "probability")]
+
+
+def chosen_kinds(kinds: Collection[str] | None, top: int | None, *, review: bool) -> Collection[str]:
+    """Return these kinds of columns, or those that a person asks for."""
+    if kinds or not review:
+        return kinds or _SHORT
+    # The likeliest labels have their probabilities beside them.
+    return (*_SHORT, *(_FOR_REVIEW if top is None else _FOR_REVIEW[:1]))
+
+
 @dataclass(frozen=True)
 class LabelSet:
     """A classifier, and the columns that it can add to a row: all that it says of every label, or of the ``top``."""
@@ -90,10 +114,7 @@ class LabelSet:
 
     def written(self, kinds: Collection[str] | None, *, review: bool) -> list[str]:
         """Return the names of the columns of these kinds, or of those that a person asks for."""
-        chosen = kinds or _SHORT
-        if not kinds and review:
-            # The likeliest labels have their probabilities beside them.
-            chosen = (*_SHORT, *(_FOR_REVIEW if self.top is None else _FOR_REVIEW[:1]))
+        chosen = chosen_kinds(kinds, self.top, review=review)
         there = dict.fromkeys(kind for kind, _ in self._columns)
         missing = [kind for kind in kinds or () if kind not in there]
         if missing and kinds != KINDS:
@@ -111,16 +132,8 @@ class LabelSet:
 
         labels, names, classifier = self.classifier.labels_.names, self.names, self.classifier
         is_distilled = not isinstance(classifier, ZICLClassifier)
-        multi = self.decision.multi
-        columns = [("predicted", "labels" if multi else "predicted"), ("review", "review")]
-        if not multi:
-            columns.append(("probability", "probability"))
-        columns.append(("margin", "margin"))
-        if self.top is not None:
-            places = range(1, min(self.top, len(names)) + 1)
-            return columns + [("top", f"{kind}_{place}") for place in places for kind in ("label", "probability")]
-        columns += _by_label(["p"], names)
-        if is_distilled:
+        columns = plain_columns(names, multi=self.decision.multi, top=self.top)
+        if is_distilled or self.top is not None:
             return columns
         ensemble = classifier.ensemble_
         if ensemble.main is not None:

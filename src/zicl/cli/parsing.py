@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zicl._util.files import nearest_file
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +19,12 @@ def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
     """Return labels from 'terrible,great' or a labels.toml, with --synonyms applied."""
     from zicl.prompt.labels import Labels
 
+    if not text.endswith(".toml") and _seems_a_file(text):
+        raise UsageError(
+            f"{text} is no labels.toml, and one label alone is not enough",
+            hint=f"{nearest_file(Path(text), '.toml')}a file of labels ends in .toml; labels have commas between them: "
+            "terrible,great",
+        )
     labels = Labels.of(text if text.endswith(".toml") else [part.strip() for part in text.split(",")])
     given: dict[str, list[str]] = {}
     for entry in synonyms or []:
@@ -24,6 +33,15 @@ def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
             raise UsageError(f"--synonyms {entry!r}: expected LABEL=SYNONYM", hint="for example --synonyms great=good")
         given.setdefault(name.strip(), []).append(word)
     return labels.with_synonyms(given)
+
+
+def _seems_a_file(text: str) -> bool:
+    """Return whether labels are one word that ends like the name of a file, or has folders before it.
+
+    >>> _seems_a_file("labels.tml"), _seems_a_file("data/labels"), _seems_a_file("a/b,c.d"), _seems_a_file("v1.5")
+    (True, True, False, False)
+    """
+    return "," not in text and bool(re.search(r"[/\\]|\.[a-z]{2,5}$", text.strip(), re.IGNORECASE))
 
 
 def parse_names(text: str | None) -> tuple[str, ...] | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from zicl._util.counts import counted
 from zicl.cli.console import print_status
 from zicl.inputs.output import OutputFile, to_json
 
@@ -48,27 +50,31 @@ class RecordWriter:
         self,
         path: Path,
         settings: dict[str, Any],
-        columns: Iterable[str],
+        rows: Sequence[InputRow],
         id_column: str,
         text_columns: Sequence[str],
         *,
         overwrite: bool,
     ) -> None:
-        """Open the file, which has the ``columns`` of the input and those that are added; resume an unfinished one."""
+        """Open the file, which has the columns of the ``rows`` and those that are added; resume an unfinished one."""
+        columns = [*dict.fromkeys(name for row in rows for name in row.columns), *self.added]
+        # Columns of labels name them all.
+        cells = chain(columns, settings["names"], (value for row in rows for value in row.columns.values()))
         self.file = OutputFile(
             path,
             settings,
-            [*columns, *self.added],
+            columns,
             id_column=id_column,
             text_columns=text_columns,
+            marked=not all(str(cell).isascii() for cell in cells),
             overwrite=overwrite,
         )
         if self.file.truncated:
             print_status(
-                f"{self.file.truncated:,} bytes after the last complete chunk were removed: an interrupted write"
+                f"removed after the last complete chunk: {counted(self.file.truncated, 'byte')} of an interrupted write"
             )
         if self.file.done:
-            print_status(f"{len(self.file.done):,} rows are in {path} already and stay as they are")
+            print_status(f"{counted(len(self.file.done), 'row is', 'rows are')} in {path} already, and not changed")
 
     def pending(self, rows: Sequence[InputRow]) -> Sequence[InputRow]:
         """Return the rows that are not in the file yet."""
@@ -93,7 +99,7 @@ class RecordWriter:
             if self.file is not None and self.file.done:
                 done = len(self.file.done)
                 rest = "labels the rest" if done < total else f"makes {self.file.path} of them"
-                print_status(f"{done:,} of {total:,} rows are in {self.file.rows_path}: the same command {rest}")
+                print_status(f"{self.file.rows_path} has {done:,} of {counted(total, 'row')}: the same command {rest}")
             raise
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from zicl._util.counts import counted
 from zicl._util.progress import duration
 from zicl.cli.console import print_line, print_status, progress_bars
 from zicl.cli.experiment_options import DataOptions
@@ -142,7 +143,7 @@ def _show(answer: list[StudyRun], output: Path) -> None:
     for ran in answer:
         level = " (in brackets: 95 % intervals)" if any("[" in line for line in ran.summary.findings) else ""
         print_line("\n  ".join([f"{ran.summary.title}{level}", *ran.summary.findings]))
-        rows = f"{ran.computed:,} rows computed in {duration(ran.seconds)}, {ran.kept:,} were there"
+        rows = f"{counted(ran.computed, 'row')} computed in {duration(ran.seconds)}, {ran.kept:,} there already"
         shared = f", {ran.reused:,} taken from other studies" if ran.reused else ""
         state = "" if ran.complete else "; some rows are still missing"
         print_status(f"{ran.study}: {rows}{shared}{state}; {len(ran.summary.figures)} figures: {output / ran.study}")

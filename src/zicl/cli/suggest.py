@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zicl._util.counts import counted
 from zicl.cli.console import people_console, print_status, progress_bars
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
 from zicl.cli.preflight import preflight
@@ -44,7 +45,7 @@ def suggest(
     # Slow to import: a file that cannot be read is found before.
     from zicl.apps.suggest.run import suggest as find
 
-    print_status(f"{len(texts):,} rows; at most {sample:,} different texts are scored")
+    print_status(f"{counted(len(texts), 'row')}; at most {sample:,} different texts are scored")
     with progress_bars() as report:
         report("loading the models", 0, None)
         columns = {"text_column": text_column, "pair_column": pair_column}
@@ -76,7 +77,9 @@ def _show(found: Diagnosis) -> None:
         return Padding(Text(text), (0, 0, 0, 6), expand=False)
 
     console = people_console()
-    console.print(f"{len(found.signals)} signs from {found.sampled:,} of {found.distinct:,} different texts")
+    console.print(
+        f"{counted(len(found.signals), 'sign')} from {found.sampled:,} of {counted(found.distinct, 'different text')}"
+    )
     ordered = sorted(found.signals, key=lambda each: _WORST_FIRST.index(each.level))
     # Consecutive signs that one option addresses share its line.
     for (level, option), members in groupby(ordered, key=lambda each: (each.level, each.option)):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from zicl._util.counts import counted
 from zicl.cli.console import people_console, print_status
 from zicl.inputs.pair import Pair
 from zicl.prompt.labels import split_labels
@@ -141,14 +142,15 @@ def print_fitted(label_set: LabelSet, source: str) -> None:
         shown = ", ".join(f"{name} {prior:.1%}" for name, prior in priors.items())
         print_status(f"label priors ({term}), {'as given' if given else source}: {shown}; subtracted from every score")
     if texts := classifier.fitted_.cluster_texts:
-        print_status(f"{len(texts):,} demonstration sets, {source}; rows are labelled and written set by set")
+        print_status(f"{counted(len(texts), 'demonstration set')}, {source}; rows are labelled and written set by set")
     if (pile := classifier.fitted_.pile) is not None:
         shares = ", ".join(f"{n} {s:.1%}" for n, s in zip(classifier.ensemble_.names, pile.shares, strict=False))
         asked = classifier.settings_.pile.lm_rows
+        answers = f", the language model was asked about {counted(asked, 'text')}" if asked else ""
         print_status(
-            f"learned from {pile.texts:,} different texts, {source}: "
+            f"learned from {counted(pile.texts, 'different text')}, {source}: "
             f"{'' if pile.multi else f'shares {shares}; '}the pile counts "
-            f"{pile.weight:.0%}{f', the language model was asked about {asked:,} texts' if asked else ''}"
+            f"{pile.weight:.0%}{answers}"
         )
         if pile.none is not None:
             known = "texts that fit no label are alike" if pile.none.component else "only single texts fit no label"
@@ -195,7 +197,7 @@ def print_summary(
         _print_earlier(len(lines), earlier)
     every = [*earlier.lines, *lines]
     if empty := sum(line.empty for line in every):
-        print_status(f"{_rows(empty)} without a text got no label (--skip-empty)")
+        print_status(f"{counted(empty, 'row')} without a text got no label (--skip-empty)")
     labelled = [line for line in every if not line.empty]
     if not labelled:
         return
@@ -210,8 +212,9 @@ def print_summary(
     if cut := sum(bool(line.cut) for line in labelled):
         known = sum(line.cut is not None for line in labelled)
         among = "" if known == len(labelled) else f", of the {known:,} labelled now"
-        print_status(f"{cut:,} texts were longer than the token limit and were cut{among}")
+        print_status(f"{counted(cut, 'text was', 'texts were')} cut at the token limit{among}")
     if len(labelled) > _LEAST_CERTAIN:
+        print_status("probabilities and margins are not calibrated: zicl check measures how many labels are right")
         print_status("least certain:")
         # What a person has labelled is certain.
         open_ones = [line for line in labelled if line.row_text.strip() not in gold]
@@ -227,13 +230,13 @@ def _print_other_labels(lines: Sequence[SummaryLine], gold: Mapping[Text, str], 
     if other:
         named = ", ".join(map(_shown, other[:_NAMED])) + (", …" if len(other) > _NAMED else "")
         print_status(
-            f"{len(other):,} of the {len(taught):,} rows that you labelled have another label in 'predicted': {named} "
-            "(your labels teach what texts like them get)"
+            f"of {counted(len(taught), 'row')} that you labelled, another label in 'predicted' for {len(other):,}: "
+            f"{named} (your labels teach what texts like them get)"
         )
 
 
 def _print_earlier(new: int, earlier: Earlier) -> None:
-    before = f"{_rows(earlier.count)} {'was' if earlier.count == 1 else 'were'} labelled before"
+    before = f"{counted(earlier.count, 'row was', 'rows were')} labelled before"
     if not new:
         print_status(f"nothing was left to do: {before}")
     elif earlier.lines:
@@ -242,7 +245,7 @@ def _print_earlier(new: int, earlier: Earlier) -> None:
         print_status(
             "their labels or margins were not written, which a summary needs (--columns predicted,margin)"
             if not new
-            else f"{before}, without the columns of labels and margins: what follows is about the {new:,} new ones"
+            else f"{before}, without the columns of labels and margins: what follows is about {counted(new, 'new row')}"
         )
 
 
@@ -253,17 +256,13 @@ def _doubt(line: SummaryLine) -> str:
     return sure if line.labels == (line.doubtful,) else f"({line.doubtful}? {sure})"
 
 
-def _rows(count: int) -> str:
-    return f"{count:,} row{'s' if count != 1 else ''}"
-
-
 def print_none_curve(lines: Sequence[SummaryLine], none: str, gold: Mapping[Text, str]) -> None:
     """Print which share of the rows each threshold sends to ``none`` and, with gold labels, how many it gets right."""
     from zicl.score.decision import none_curve
 
     # An earlier run may have written the probability of one label only.
     known_lines = [line for line in lines if none in line.probabilities and len(line.probabilities) > 1]
-    among = "" if len(known_lines) == len(lines) else f", of {_rows(len(known_lines))} with all probabilities"
+    among = "" if len(known_lines) == len(lines) else f", of {counted(len(known_lines), 'row')} with all probabilities"
     lines = known_lines
     if not lines:
         return

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from zicl._util.counts import counted
 from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.cli.preflight import preflight
 from zicl.exceptions import TextError, UsageError
+from zicl.inputs.files import no_column
 from zicl.inputs.tables import read_number
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ def draw_map(
     )
     filled = [row for row in read if not row.empty]
     if len(filled) < len(read):
-        print_status(f"{len(read) - len(filled):,} of {len(read):,} rows have no text, and are not on the map")
+        empty = len(read) - len(filled)
+        print_status(f"without a text, and not on the map: {empty:,} of {counted(len(read), 'row')}")
     rows = _labelled(filled, file, label_column)
     from zicl.apps.map.run import make_map
 
@@ -81,7 +84,7 @@ def draw_map(
             layout=cast("Layout", layout),
             seed=seed,
             limit=limit,
-            title=f"{Path(file).name}: {len(rows):,} texts",
+            title=f"{Path(file).name}: {counted(len(rows), 'text')}",
             report=report,
         )
         found.save(output)
@@ -116,9 +119,11 @@ def _labelled(rows: list[InputRow], file: str, column: str | None) -> list[Label
     columns = rows[0].columns
     named = column or next((name for name in _LABELS if name in columns), None)
     if named is None or named not in columns:
-        raise TextError(
+        raise no_column(
             f"{file} has no column {column or _LABELS[0]!r}, which would hold the labels",
-            hint=f"label it first (zicl classify), or name it with --label-column; there are: {', '.join(columns)}",
+            column or _LABELS[0],
+            columns,
+            "label it first (zicl classify), or name it with --label-column",
         )
     return [
         LabelledText(

@@ -11,7 +11,7 @@ from zicl.corpus.sources import Source
 from zicl.exceptions import DownloadError, TextError
 from zicl.inputs.arrow import arrow_rows
 from zicl.inputs.excel import excel_rows
-from zicl.inputs.files import TextFile
+from zicl.inputs.files import TextFile, no_column
 from zicl.inputs.tables import csv_rows, json_lines
 from zicl.inputs.texts import cell_text
 
@@ -159,10 +159,8 @@ class SourceReader:
 
     def _no_column(self, names: list[str], number: int | None = None) -> TextError:
         where = f", record {number}" if number else ""
-        return TextError(
-            f"{self.source.name}{where}: there is no column {self.text_column!r}",
-            hint=f"name the column of the text with --text-column; there are: {', '.join(map(str, names)) or 'none'}",
-        )
+        message = f"{self.source.name}{where}: there is no column {self.text_column!r}"
+        return no_column(message, self.text_column, names, "name the column of the text with --text-column")
 
     def _nul(self, number: int) -> TextError:
         return TextError(

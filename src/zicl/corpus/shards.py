@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from zicl._util.counts import counted
 from zicl._util.files import atomic_write, write_json
 from zicl._util.progress import ProgressReport
 from zicl.corpus.dedup import DocumentHashes
@@ -89,7 +90,7 @@ def write_shards(
 
     def note() -> str:
         rate = (state.sentences - sentences_before) / max(time.monotonic() - started, 1e-9)
-        return f"{state.sentences:,} sentences, {rate:,.0f}/s"
+        return f"{counted(state.sentences, 'sentence')}, {rate:,.0f}/s"
 
     bytes_before = sum(source.size for source in sources[: state.source])
     while state.source < len(sources):

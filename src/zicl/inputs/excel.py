@@ -1,7 +1,7 @@
 """Read the rows of a sheet of an Excel workbook, and write rows as a workbook.
 
-The first row with anything in it is the header. Numbers and booleans stay what they are, dates become text, and errors
-like #N/A are empty cells; a formula has the value that was last computed for it.
+The first row with anything in it is the header. Numbers, booleans, dates and times stay what they are, text that looks
+like one stays text, and errors like #N/A are empty cells; a formula has the value that was last computed for it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from itertools import islice
 from pathlib import Path
@@ -36,6 +37,10 @@ _ESCAPE = re.compile("_x(?![dD][89a-fA-F])([0-9a-fA-F]{4})_")
 _FORMULA = ("=", "+", "-", "@")
 # Larger numbers lose digits in a spreadsheet.
 _LARGEST = 10**15
+_FIRST_YEAR = 1900
+# Where rows wait for their workbook as JSON, which has no dates: each is a table with one of these keys. A datetime is
+# a date, too, and comes first.
+_DATE_KINDS: Mapping[str, Any] = {"zicl:datetime": datetime, "zicl:date": date, "zicl:time": time}
 
 
 # -- reading -----------------------------------------------------------------------------------------
@@ -183,9 +188,9 @@ def _values(row: Sequence[Any], name: str, number: int) -> list[Any]:
 
 
 def _value(value: Any) -> Any:
-    r"""Return the value of a cell: text, a number, a boolean or None.
+    r"""Return the value of a cell: text, a number, a boolean, a date, a time or None.
 
-    >>> _value(7.0), _value(datetime(2024, 5, 1)), _value(""), _value("one_x000D_two")
+    >>> _value(7.0), str(_value(datetime(2024, 5, 1))), _value(""), _value("one_x000D_two")
     (7, '2024-05-01', None, 'one\rtwo')
     """
     if isinstance(value, str):
@@ -193,10 +198,8 @@ def _value(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST:
         return int(value)
     if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == time() else value.isoformat(" ")
-    if isinstance(value, date | time):
-        return value.isoformat()
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
+        return value.date() if value.time() == time() else value
+    return value if value is None or isinstance(value, bool | int | float | date | time) else str(value)
 
 
 def _letter(column: int) -> str:
@@ -261,13 +264,47 @@ def write_workbook(path: Path, columns: Sequence[str], records: Iterable[Mapping
 
 
 def _cell_value(value: Any) -> Any:
-    """Return what a cell holds: None, a boolean, a number that it can hold, or text."""
-    if value is None or isinstance(value, bool):
+    """Return what a cell holds: None, a boolean, a number or a date that it can hold, or text."""
+    if value is None or isinstance(value, bool) or _is_date(value):
         return value
     if isinstance(value, int | float) and abs(value) < _LARGEST:
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return _ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+
+
+def _is_date(value: Any) -> bool:
+    """Return whether a value is a date or a time of a sheet: these have no time zone, and begin in 1900."""
+    if isinstance(value, time):
+        return value.tzinfo is None
+    return isinstance(value, date) and value.year >= _FIRST_YEAR and getattr(value, "tzinfo", None) is None
+
+
+def pack_dates(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with its dates and times in a form that JSON has, and that ``unpack_dates`` reads.
+
+    >>> unpack_dates(pack_dates({"day": date(2024, 5, 1), "text": "2024-05-01"}))
+    {'day': datetime.date(2024, 5, 1), 'text': '2024-05-01'}
+    """
+    return {name: _packed(value) if _is_date(value) else value for name, value in record.items()}
+
+
+def _packed(value: Any) -> dict[str, str]:
+    kind = next(name for name, each in _DATE_KINDS.items() if isinstance(value, each))
+    return {kind: value.isoformat()}
+
+
+def unpack_dates(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record that was packed."""
+    return {name: _unpacked(value) for name, value in record.items()}
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, dict) and len(value) == 1:
+        kind, text = next(iter(value.items()))
+        with suppress(KeyError, TypeError, ValueError):
+            return _DATE_KINDS[kind].fromisoformat(text)
+    return value
 
 
 def _length(value: Any) -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 from zicl._util.process import require_extra
+from zicl._util.registry import nearest_name
 from zicl.exceptions import ConfigError, TextError, UsageError
 
 FORMATS = ("txt", "jsonl", "csv", "parquet", "arrow", "xlsx")
@@ -129,6 +130,18 @@ def check_names(names: Sequence[str], file: str) -> None:
             f"{file}: {counts[twice[0]]} columns are called {twice[0]!r}",
             hint="give each column its own name, or remove all but one of them",
         )
+
+
+def no_column(message: str, name: str, columns: Iterable[object], fix: str = "") -> TextError:
+    """Return the error for a column that is not there: its hint has the nearest name, how to ``fix`` it, and all names.
+
+    >>> print(no_column("a.csv: there is no column 'revew'", "revew", ["id", "review"], "name it with --text-column"))
+    a.csv: there is no column 'revew'
+      → did you mean 'review'? name it with --text-column; there are: id, review
+    """
+    names = [str(each) for each in columns]
+    there = f"there are: {', '.join(names) or 'none'}"
+    return TextError(message, hint=nearest_name(name, names) + (f"{fix}; {there}" if fix else there))
 
 
 @dataclass

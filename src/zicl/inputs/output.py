@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
@@ -28,11 +28,20 @@ from zicl._util.process import require_extra
 from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
 from zicl.exceptions import StorageError, UsageError
 from zicl.inputs.arrow import check_parquet_fits, write_parquet
-from zicl.inputs.excel import check_workbook_columns, check_workbook_fits, write_workbook
+from zicl.inputs.excel import (
+    check_workbook_columns,
+    check_workbook_fits,
+    pack_dates,
+    unpack_dates,
+    write_workbook,
+)
 from zicl.inputs.files import check_not_read, split_sheet
 from zicl.inputs.tables import InputRow
 
 _APPENDED, _MADE_OF_ROWS = (".csv", ".jsonl"), (".xlsx", ".parquet")
+# A .csv file begins with it if it holds more than ASCII: spreadsheets take that for another encoding otherwise. Without
+# need there is none: other programs take it for a part of the first column's name.
+BYTE_ORDER_MARK = "\ufeff"
 _NEW = "pass --overwrite, or choose another -o: which rows are complete is not known without it"
 
 
@@ -76,6 +85,61 @@ def check_resumable(path: Path) -> None:
             f"{path} was written and is gone, and {rows.name} still has its rows",
             hint="put it back to add rows to it, choose another -o, or pass --overwrite to start anew",
         )
+
+
+def begun_settings(path: Path) -> dict[str, Any] | None:
+    """Return the settings that an output was begun with; None if it was not, or cannot be resumed as it is."""
+    if not rows_path(path).exists():
+        return None
+    check_resumable(path)
+    note = _read_note(path)
+    _hash_written(path, note)
+    return cast(dict[str, Any], note["settings"])
+
+
+def check_known_settings(path: Path, begun: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Check that what is ``known`` of a run's settings is what an output was begun with; the rest is compared later."""
+    if changed := sorted(name for name, value in known.items() if not _agrees(begun.get(name), value)):
+        raise _other_settings(path, changed)
+
+
+def _agrees(begun: Any, known: Any) -> bool:
+    """Return whether a value is what is known of it: of a table, or a list of tables, that may be a part.
+
+    >>> _agrees({"seed": 1, "fitted": 2}, {"seed": 1}), _agrees({"seed": 1}, {"seed": 2})
+    (True, False)
+    """
+    if isinstance(begun, Mapping) and isinstance(known, Mapping):
+        return all(name in begun and _agrees(begun[name], value) for name, value in known.items())
+    if isinstance(begun, list) and isinstance(known, list) and len(begun) == len(known):
+        return all(map(_agrees, begun, known))
+    return bool(begun == known)
+
+
+def _other_settings(path: Path, changed: list[str]) -> UsageError:
+    hint = "use the same ones, choose another -o, or pass --overwrite"
+    if changed == ["fitted"]:
+        # The settings are the same: the texts that were learned from are not.
+        hint += "; to label new rows as the old ones, save the classifier (--save) and use it (--with)"
+    return UsageError(f"{path} was begun with other settings ({', '.join(changed)})", hint=hint)
+
+
+def _hash_written(path: Path, note: Mapping[str, Any]) -> Any:
+    """Return the hash of the written chunks, if they are as they were: a file that a spreadsheet saved is not."""
+    rows, size, digest = rows_path(path), note["bytes"], hashlib.sha256()
+    if rows.stat().st_size < size:
+        raise StorageError(f"{rows} is shorter than when zicl last wrote to it", hint="restore it, or pass --overwrite")
+    with rows.open("rb") as stream:
+        while piece := stream.read(min(size, 1 << 20)):
+            digest.update(piece)
+            size -= len(piece)
+    is_made = rows != path and path.exists()
+    if digest.hexdigest() != note["sha256"] or (is_made and file_hash(path) not in note.get("made", [])):
+        raise StorageError(
+            f"{path} was changed since zicl last wrote to it",
+            hint="write the new rows to another -o, restore the file, or pass --overwrite",
+        )
+    return digest
 
 
 def check_rows_fit(path: Path, rows: Sequence[InputRow]) -> None:
@@ -178,7 +242,8 @@ class OutputFile:
     """A file that grows chunk by chunk; the incomplete chunk of a killed run is truncated.
 
     ``.NAME.zicl.json`` beside it holds the settings, and the size and hash of all complete chunks. ``finish`` makes a
-    workbook or a Parquet file of the rows; the hash of it is held, too.
+    workbook or a Parquet file of the rows; the hash of it is held, too. With ``marked`` a new .csv file begins with a
+    byte-order mark.
     """
 
     def __init__(
@@ -189,6 +254,7 @@ class OutputFile:
         *,
         id_column: str = "id",
         text_columns: Sequence[str] = (),
+        marked: bool = False,
         overwrite: bool = False,
     ) -> None:
         check_output_path(path)
@@ -196,7 +262,7 @@ class OutputFile:
             check_workbook_columns(columns, path)
         self.path, self._columns, self._settings = path, list(columns), settings
         self.rows_path = rows_path(path)
-        self._id_column, self._text_columns = id_column, text_columns
+        self._id_column, self._text_columns, self._marked = id_column, text_columns, marked
         self._digest = hashlib.sha256()
         # The hash of each written row's texts, by id.
         self.done: dict[str, int] = {}
@@ -228,16 +294,10 @@ class OutputFile:
         before, now = note["settings"], self._settings
         if before != now:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-            hint = "use the same ones, choose another -o, or pass --overwrite"
-            if changed == ["fitted"]:
-                # The settings are the same: the texts that were learned from are not.
-                hint += "; to label new rows as the old ones, save the classifier (--save) and use it (--with)"
-            raise UsageError(f"{self.path} was begun with other settings ({', '.join(changed)})", hint=hint)
-        self._check_unchanged(note["bytes"], note["sha256"])
+            raise _other_settings(self.path, changed)
+        self._digest = _hash_written(self.path, note)
         self._made, self._made_of = note.get("made", []), note.get("made_of", 0)
         self._finished = self.rows_path != self.path and self.path.exists()
-        if self._finished and file_hash(self.path) not in self._made:
-            raise self._changed()
         self.truncated = self.rows_path.stat().st_size - note["bytes"]
         with storage_errors(self.rows_path), self.rows_path.open("r+b") as stream:
             stream.truncate(note["bytes"])
@@ -247,32 +307,17 @@ class OutputFile:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the rows that are written; the values of a .csv file are strings."""
-        with self.rows_path.open(encoding="utf-8", newline="") as stream:
+        with self.rows_path.open(encoding="utf-8-sig", newline="") as stream:
             csv.field_size_limit(1 << 30)
-            yield from map(json.loads, stream) if self.rows_path.suffix == ".jsonl" else csv.DictReader(stream)
+            if self.rows_path.suffix != ".jsonl":
+                yield from csv.DictReader(stream)
+                return
+            records = map(json.loads, stream)
+            yield from map(unpack_dates, records) if self.path.suffix == ".xlsx" else records
 
     def _header(self) -> list[str]:
-        with self.path.open(encoding="utf-8", newline="") as stream:
+        with self.path.open(encoding="utf-8-sig", newline="") as stream:
             return list(csv.DictReader(stream).fieldnames or [])
-
-    def _check_unchanged(self, size: int, sha256: str) -> None:
-        """Check that the written chunks are as they were: a file saved by a spreadsheet is not appended to."""
-        if self.rows_path.stat().st_size < size:
-            raise StorageError(
-                f"{self.rows_path} is shorter than when zicl last wrote to it", hint="restore it, or pass --overwrite"
-            )
-        with self.rows_path.open("rb") as stream:
-            while piece := stream.read(min(size, 1 << 20)):
-                self._digest.update(piece)
-                size -= len(piece)
-        if self._digest.hexdigest() != sha256:
-            raise self._changed()
-
-    def _changed(self) -> StorageError:
-        return StorageError(
-            f"{self.path} was changed since zicl last wrote to it",
-            hint="write the new rows to another -o, restore the file, or pass --overwrite",
-        )
 
     def pending(self, rows: Sequence[InputRow]) -> list[InputRow]:
         """Return the rows that are not written yet; a written row whose text has changed is an error."""
@@ -287,9 +332,11 @@ class OutputFile:
     def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Append a chunk of records."""
         if self.rows_path.suffix == ".jsonl":
-            encoded = "".join(to_json(record) + "\n" for record in records).encode("utf-8")
+            packed = map(pack_dates, records) if self.path.suffix == ".xlsx" else records
+            encoded = "".join(to_json(record) + "\n" for record in packed).encode("utf-8")
         else:
-            encoded = to_csv(records, self._columns, header=not self.done).encode("utf-8")
+            mark = BYTE_ORDER_MARK if self._marked and not self.done else ""
+            encoded = (mark + to_csv(records, self._columns, header=not self.done)).encode("utf-8")
         with storage_errors(self.rows_path):
             if not self._begun:
                 self._start()

@@ -27,6 +27,7 @@ from zicl.inputs.files import (
     check_readable,
     detect_format,
     display_name,
+    no_column,
     record_limit,
     too_long,
 )
@@ -133,10 +134,7 @@ def _row(record: Any, number: int, path: str, columns: Mapping[str, str | None],
         raise TextError(f"{where}: expected an object, found {type(record).__name__}")
     for option, column in columns.items():
         if column is not None and column not in record:
-            raise TextError(
-                f"{where}: there is no column {column!r}",
-                hint=f"name it with {option}; there are: {', '.join(map(str, record))}",
-            )
+            raise no_column(f"{where}: there is no column {column!r}", column, record, f"name it with {option}")
     text_column, id_column, pair_column, options_column = columns.values()
     row_id = str(number if id_column is None else record[id_column])
     values = {str(key): value for key, value in record.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from zicl._util.counts import counted
 from zicl.exceptions import TextError
 from zicl.inputs.pair import Pair, Text
 
@@ -45,7 +46,7 @@ def _text_or_pair(value: object, where: str) -> Text:
     if not isinstance(value, tuple):
         return check_text(value, where)
     if len(value) != 2:
-        raise TextError(f"{where} holds {len(value)} texts", hint="give one text, or a pair of two")
+        raise TextError(f"{where} holds {counted(len(value), 'text')}", hint="give one text, or a pair of two")
     return check_pair(value[0], value[1], where)
 
 

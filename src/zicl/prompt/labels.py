@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from zicl._util.files import read_toml
+from zicl._util.counts import counted
+from zicl._util.files import nearest_file, read_toml
 from zicl.exceptions import LabelError
 
 # What separates several labels of one text, and what says that it has none of them.
@@ -77,7 +78,7 @@ class Labels:
     def __post_init__(self) -> None:
         if len(self.items) < 2:
             raise LabelError(
-                f"{len(self.items)} label{'' if len(self.items) == 1 else 's'} given; at least two are needed",
+                f"{counted(len(self.items), 'label')} given; at least two are needed",
                 hint="name them all, with commas between them: --labels terrible,great",
             )
         for kind, values in (
@@ -167,11 +168,11 @@ class Labels:
                 )
         if self.counted and len(options) > len(self):
             raise LabelError(
-                f"{where} has {len(options)} options, the labels count {len(self)}",
+                f"{where} has {counted(len(options), 'option')}, the labels count {len(self)}",
                 hint="raise their number: `labels=…`",
             )
         if len(options) < 2:
-            raise LabelError(f"{where} has {len(options)} options", hint="give it at least two")
+            raise LabelError(f"{where} has {counted(len(options), 'option')}", hint="give it at least two")
         words = [_plain(each) if self.counted else each for each in options]
         if twice := [option for option, word in zip(options, words, strict=True) if words.count(word) > 1]:
             raise LabelError(f"{where} has the option {twice[0]!r} twice", hint="give each option once")
@@ -207,7 +208,7 @@ def read_labels(path: Path) -> Labels:
     table = read_toml(
         path,
         LabelError,
-        missing="draft one: zicl labels suggest terrible,great -o labels.toml",
+        missing=nearest_file(path, ".toml") + "draft one: zicl labels suggest terrible,great -o labels.toml",
         form="see the output of zicl labels suggest for its form",
     )
     if set(table) == {"count"} and isinstance(table["count"], int):

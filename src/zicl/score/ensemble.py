@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from zicl._util.counts import counted
 from zicl._util.progress import Progress, ProgressReport, silent
 from zicl._util.random import rng
 from zicl.config import ONE_LABEL, Calibration, Decision
@@ -65,6 +66,16 @@ class Ensemble:
         """Return the vectors of texts by the encoder expert, encoded together, whatever is known of them."""
         assert self.encoder_expert is not None
         return self.encoder_expert.embed(texts)
+
+    def nearest_words(
+        self, text: Text, labels: Labels | None = None, vector: Vectors | None = None
+    ) -> dict[str, list[tuple[str, float]]]:
+        """Return which words of each label a text is close to, where the encoder expert compared it with them."""
+        expert = self.encoder_expert
+        if expert is None or expert.plain:
+            return {}
+        known = expert.text_vectors([text.strip()])[0] if vector is None else vector
+        return expert.nearest_words(known, labels or self.labels)
 
     def with_known(self, known: Mapping[Text, Vectors]) -> Ensemble:
         """Return the same ensemble, whose encoder expert has these vectors of texts."""
@@ -162,7 +173,10 @@ class Ensemble:
                 )
             return [self.labels] * count
         if len(options) != count:
-            raise UsageError(f"{count} texts were given, and options for {len(options)}", hint="give each text its own")
+            raise UsageError(
+                f"{counted(count, 'text was', 'texts were')} given, and options for {len(options)}",
+                hint="give each text its own",
+            )
         choices = [self.labels.among(each, f"row {number}") for number, each in enumerate(options)]
         if (self.priors or self.pile) and any(labels.names != self.labels.names for labels in choices):
             fitted = "the pile was learned" if self.pile else "priors were fitted"

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl._util.counts import counted
 from zicl._util.failures import storage_errors
 from zicl._util.files import home
 from zicl._util.progress import ProgressReport, silent
@@ -113,15 +114,16 @@ def learn_pile(
             "a pile is learned from through an encoder, and no expert has one", hint="`scoring.experts=('encoder',)`"
         )
     chosen = sample_pile(texts, gold, settings.texts, seed)
+    few = f"{counted(len(chosen), 'different text is', 'different texts are')} too few to learn"
     if len(chosen) < MIN_TEXTS and (ensemble.decision.multi or ensemble.decision.none):
         raise ConfigError(
-            f"{len(chosen)} different texts are too few to learn how many labels a text has, {MIN_TEXTS} are needed",
+            f"{few} how many labels a text has, {MIN_TEXTS} are needed",
             hint="give more texts like these (`fit`), or leave out `none` and `multi`",
         )
     if len(chosen) < MIN_TEXTS:
         warnings.warn(
-            f"{len(chosen)} different text{'s' if len(chosen) != 1 else ''} are too few to learn from, {MIN_TEXTS} are "
-            "needed: each text is labelled by itself, without gold labels, shares or answers of a language model",
+            f"{few} from, {MIN_TEXTS} are needed: each text is labelled by itself, without gold labels, shares or "
+            "answers of a language model",
             PileWarning,
             stacklevel=2,
         )
@@ -152,10 +154,23 @@ def learn_pile(
         model = fit_pile(vectors, answers, gold=_numbers(known), shares=shares)
     if not ensemble.decision.multi:
         _check_labels(model.join(answers, vectors, closeness), ensemble.names)
+    known_vectors = dict(zip(chosen, vectors, strict=True))
+    return LearnedPile(replace(model, source=_source(chosen, gold, key)), known_vectors, asked)
+
+
+def pile_source(
+    texts: Iterable[Text], gold: Mapping[Text, tuple[str, ...]], settings: Pile, seed: int = 0
+) -> str | None:
+    """Return the ``source`` of what would be learned without a language model; None if the texts are too few."""
+    chosen = sample_pile(texts, gold, settings.texts, seed)
+    return _source(chosen, gold) if len(chosen) >= MIN_TEXTS else None
+
+
+def _source(chosen: Iterable[Text], gold: Mapping[Text, tuple[str, ...]], key: str = "") -> str:
+    """Return a hash of what is learned from: texts, their gold labels, and the ``key`` of a model that was asked."""
     taught = {text: SEPARATOR.join(names) or NO_LABEL for text, names in gold.items()}
     source = stable_hash(key, *(f"{text_key(text)}\x1e{taught.get(text, '')}" for text in chosen))
-    known_vectors = dict(zip(chosen, vectors, strict=True))
-    return LearnedPile(replace(model, source=f"{source:032x}"), known_vectors, asked)
+    return f"{source:032x}"
 
 
 def _numbers(known: Known) -> Ints:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
 
+from zicl._util.counts import counted
 from zicl.config import Decision
 from zicl.exceptions import LabelError, PileWarning, UsageError
 from zicl.inputs.pair import Text
@@ -39,7 +40,10 @@ def read_labels_of_texts(
             raise UsageError("labels were given without texts", hint="fit(texts, labels), one label per text")
         return {}
     if len(values) != len(texts):
-        raise UsageError(f"{len(texts)} texts were given, and {len(values)} labels", hint="give one label per text")
+        raise UsageError(
+            f"{counted(len(texts), 'text was', 'texts were')} given, and {counted(len(values), 'label')}",
+            hint="give one label per text",
+        )
     gold: dict[Text, tuple[str, ...]] = {}
     contradictory: dict[Text, int] = {}
     for row, (text, value) in enumerate(zip(texts, values, strict=True)):

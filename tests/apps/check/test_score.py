@@ -162,7 +162,7 @@ def test_the_commands(tmp_path):
     assert 0 < found["threshold"]["margin"] < 0.5
     assert 0.5 < found["threshold"]["kept"] < 1
     shown = run.invoke(app, ["score", str(sheet)], env={"COLUMNS": "200"})
-    assert "no label yet: 1 of 60 rows" in shown.stderr
+    assert "without a label yet: 1 of 60 rows" in shown.stderr
     for part in ("accuracy", "from a margin of", "the most confident mistakes:", "stormy"):
         assert part in shown.stdout
     kept = run.invoke(app, ["sample", str(output), "-o", str(sheet)])

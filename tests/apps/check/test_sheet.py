@@ -34,7 +34,7 @@ def test_the_sheet_is_written_read_and_kept(tmp_path):
     write_sheet(path, sheet)
     fill(path, x="Stormy ")
     assert [row.prediction.id for row in read_sheet(path).rows if row.gold == "stormy"] == ["x"]
-    with pytest.raises(StorageError, match="1 labels filled in by hand"):
+    with pytest.raises(StorageError, match="1 label filled in by hand"):
         write_sheet(path, sheet)
     write_sheet(path, sheet, overwrite=True)
     assert not any(row.gold for row in read_sheet(path).rows)
@@ -200,7 +200,7 @@ def test_a_workbook_is_a_sheet_too(tmp_path):
         row[0].value = 7 if row[0].value == "007" else row[0].value
     book.save(path)
     assert {row.prediction.id: row.gold for row in read_sheet(path).rows if row.gold} == {"007": "calm"}
-    with pytest.raises(StorageError, match="1 labels filled in by hand"):
+    with pytest.raises(StorageError, match="1 label filled in by hand"):
         write_sheet(path, sheet)
 
 

@@ -156,7 +156,7 @@ def test_what_needs_a_language_model_says_so(run, options, texts, tmp_path):
         (["-f", "rows.csv", "-o", "x.zicl-clf", "--sample", "2"], 2, "--sample"),
         (["-f", "rows.csv", "-o", "x.zicl-clf", "--held-out", "1"], 2, "--held-out"),
         (["-f", "rows.csv", "-o", "x.zicl-clf", "--text-column", "body", "--labels", "a,b"], 2, "no column 'body'"),
-        (["-f", "few.txt", "-o", "x.zicl-clf", "--labels", "a,b"], 2, "1 different texts were given"),
+        (["-f", "few.txt", "-o", "x.zicl-clf", "--labels", "a,b"], 2, "1 different text was given"),
         (["-f", "rows.csv", "-o", "x.zicl-clf"], 2, "no labels were given"),
         (["-f", "rows.csv", "-o", "there", "--labels", "a,b"], 1, "exists already"),
         (["-f", "rows.csv", "-o", "kept", "--overwrite", "--labels", "a,b"], 1, "exists and is not a saved classifier"),

@@ -110,7 +110,7 @@ def test_whatever_a_table_holds_is_drawn(run, tmp_path, encoder_folder):
     code, out, err = run("map", path, "-o", tmp_path / "m.html", *options)
     assert code == 0, err
     assert json.loads(out)["texts"] == len(SENTENCES)
-    assert "1 of 31 rows have no text" in err
+    assert "not on the map: 1 of 31 rows" in err
     assert '"labels":["0","1"]' in (tmp_path / "m.html").read_text(encoding="utf-8")
 
 
@@ -127,6 +127,7 @@ def test_a_map_shows_the_encoder_that_the_classifier_asks(index):
     [
         (["-o", "map.png"], "the page is an HTML file"),
         (["-o", "m.html", "--label-column", "topic"], "has no column 'topic'"),
+        (["-o", "m.html", "--label-column", "predict"], "did you mean 'predicted'?"),
         (["-o", "m.html", "--layout", "umap"], "expected auto, tsne, pca"),
     ],
 )

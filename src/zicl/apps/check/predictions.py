@@ -9,6 +9,7 @@ from typing import Any
 
 from zicl.config import Decision, parse_group
 from zicl.exceptions import TextError
+from zicl.inputs.files import no_column
 from zicl.inputs.output import OutputMetadata, metadata_path
 from zicl.inputs.pair import Text
 from zicl.inputs.tables import InputRow, read_number, read_rows, row_name
@@ -74,9 +75,8 @@ def read_predictions(
 def cell_value(columns: Mapping[str, Any], name: str, where: str) -> Any:
     """Return the value of a column, or raise an error that lists the columns."""
     if name not in columns:
-        hint = f"there are: {', '.join(columns)}"
         written = name in ("predicted", "labels", "margin") or name.startswith(_PROBABILITY)
-        raise TextError(f"{where}: there is no column {name!r}", hint=f"{hint}; {_ALL_COLUMNS}" if written else hint)
+        raise no_column(f"{where}: there is no column {name!r}", name, columns, _ALL_COLUMNS if written else "")
     return columns[name]
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from zicl._util.counts import counted
 from zicl._util.random import stable_hash
 from zicl.apps.check.predictions import OutputPrediction
 from zicl.apps.check.sheet import Sheet, SheetRow
@@ -53,7 +54,9 @@ def stratify(predictions: Sequence[OutputPrediction], seed: int, rows: int) -> l
         # Of several labels the first: sets of labels would be too many strata.
         by_label[next(iter(row.labels), NO_LABEL)].append(row)
     if rows < len(by_label):
-        raise UsageError(f"{rows} rows cannot represent {len(by_label)} predicted labels", hint="raise --rows")
+        raise UsageError(
+            f"{counted(rows, 'row')} cannot represent {len(by_label)} predicted labels", hint="raise --rows"
+        )
     bands = max(1, min(_MAX_BANDS, rows // (_MIN_ROWS_PER_BAND * len(by_label))))
     strata = []
     for label in sorted(by_label):

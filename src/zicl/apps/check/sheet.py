@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat
 
+from zicl._util.counts import counted
 from zicl._util.files import atomic_write, read_json, write_text
 from zicl._util.process import require_extra
 from zicl._util.schema import Entries, Strict, check_schema
@@ -23,7 +24,7 @@ from zicl.apps.check.predictions import OutputPrediction, cell_value
 from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.inputs.excel import check_workbook_fits, write_workbook
 from zicl.inputs.files import split_sheet
-from zicl.inputs.output import to_csv
+from zicl.inputs.output import BYTE_ORDER_MARK, to_csv
 from zicl.inputs.pair import Pair, Text, text_parts
 from zicl.inputs.tables import InputRow, read_rows, row_name
 from zicl.inputs.texts import cell_text
@@ -141,8 +142,8 @@ def write_sheet(
         elif path.suffix == ".xlsx":
             write_workbook(new_sheet, columns, shown)
         else:
-            # With a byte order mark, spreadsheet programs read the file as UTF-8.
-            new_sheet.write_text("\ufeff" + to_csv(shown, columns), encoding="utf-8")
+            table = to_csv(shown, columns)
+            new_sheet.write_text(("" if table.isascii() else BYTE_ORDER_MARK) + table, encoding="utf-8")
         # If the process is killed between the two files, a new sheet must not be read with old predictions.
         key_path(path).unlink(missing_ok=True)
 
@@ -344,5 +345,5 @@ def _check_unlabelled(path: Path) -> None:
     filled = sum(map(bool, gold))
     if filled:
         raise StorageError(
-            f"{path} holds {filled} labels filled in by hand", hint="choose another -o, or pass --overwrite"
+            f"{path} holds {counted(filled, 'label')} filled in by hand", hint="choose another -o, or pass --overwrite"
         )

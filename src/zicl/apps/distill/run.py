@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zicl._util.counts import counted
 from zicl._util.files import check_replaceable, text_hash
 from zicl._util.locks import remove_finished, work_folder
 from zicl._util.progress import ProgressReport, silent
@@ -159,7 +160,8 @@ def distinct_texts(texts: Iterable[Text]) -> list[Text]:
     distinct = sorted({text.strip() for text in texts}, key=text_key)
     if len(distinct) < _MIN_TEXTS:
         raise TextError(
-            f"{len(distinct)} different texts were given; expected at least {_MIN_TEXTS}",
+            f"{counted(len(distinct), 'different text was', 'different texts were')} given; "
+            f"expected at least {_MIN_TEXTS}",
             hint="give more unlabelled texts: thousands, if there are as many",
         )
     return distinct

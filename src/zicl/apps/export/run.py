@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from zicl._util.catalog import catalog
+from zicl._util.counts import counted
 from zicl._util.files import atomic_write, check_replaceable, write_json, write_text
 from zicl._util.process import __version__
 from zicl.apps.distill.classifier import DistilledClassifier
@@ -145,7 +146,7 @@ def _readme(
     source = "a distilled classifier" if isinstance(classifier, DistilledClassifier) else classifier.method_
     pile = None if isinstance(classifier, DistilledClassifier) else classifier.ensemble_.pile
     if pile is not None:
-        source += f" and what it learned from {pile.texts:,} texts"
+        source += f" and what it learned from {counted(pile.texts, 'text')}"
     return _README.format(
         labels=", ".join(names),
         source=source,

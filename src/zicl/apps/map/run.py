@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from zicl._util.counts import counted
 from zicl._util.files import write_text
 from zicl._util.html import escape
 from zicl._util.process import require_extra
@@ -119,7 +120,7 @@ def make_map(
     """Lay labelled texts out by their vectors, which ``embed`` returns; of more than ``limit``, a sample is shown."""
     require_extra("map", "a map", "plotly")
     if len(rows) < 3:
-        raise TextError(f"a map of {len(rows)} texts shows nothing", hint="give at least three")
+        raise TextError(f"a map of {counted(len(rows), 'text')} shows nothing", hint="give at least three")
     chosen: Sequence[LabelledText] = rows
     if len(rows) > limit:
         chosen = [rows[int(n)] for n in sorted(rng(seed, "texts on the map").choice(len(rows), limit, replace=False))]
@@ -128,7 +129,7 @@ def make_map(
     vectors = embed([row.text.strip() for row in chosen])
     report("drawing the map", 0, None)
     points, outlying = lay_out(vectors, layout, seed), find_outlying(vectors)
-    return TextMap(chosen, points, outlying.tolist(), layout, len(rows), title or f"{len(rows):,} texts")
+    return TextMap(chosen, points, outlying.tolist(), layout, len(rows), title or counted(len(rows), "text"))
 
 
 def map_texts(

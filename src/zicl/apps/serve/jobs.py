@@ -26,8 +26,7 @@ from zicl.prompt.synonyms import paper_table, suggest_synonyms
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.index import Index
 from zicl.retrieve.strategies.base import Query, Retriever
-from zicl.score.ensemble import Ensemble
-from zicl.score.results import Demonstration, Prediction, PreparedText
+from zicl.score.results import Demonstration, Prediction
 
 Score = Callable[[Sequence[Prompt]], Sequence[BranchScores]]
 
@@ -122,7 +121,8 @@ class ClassifyJob:
             truncated = configured.ensemble.cuts(prepared)
             result = _result_out(prediction, truncated=truncated, top=self.top)
             if self.explain:
-                explanation = _explanation_out(prediction, _nearest(configured.ensemble, prepared))
+                nearest = configured.ensemble.nearest_words(prepared.text, prepared.labels, prepared.vector)
+                explanation = _explanation_out(Explanation(prediction, nearest))
                 # A field that is not set is left out of the answer.
                 result = result.model_copy(update={"explanation": explanation})
             # The cache's key counts as well: a request may name many labels.
@@ -231,20 +231,8 @@ def _result_out(prediction: Prediction, *, truncated: bool, top: int | None = No
     )
 
 
-def _nearest(ensemble: Ensemble, prepared: PreparedText) -> dict[str, list[schema.NearWords]]:
-    """Return which words of each label the text is close to, where the encoder expert compared it with them."""
-    expert = ensemble.encoder_expert
-    if expert is None or expert.plain or prepared.vector is None:
-        return {}
-    found = expert.nearest_words(prepared.vector, prepared.labels)
-    return {
-        name: [schema.NearWords(words=words, similarity=round(cosine, 4)) for words, cosine in parts]
-        for name, parts in found.items()
-    }
-
-
-def _explanation_out(prediction: Prediction, nearest: dict[str, list[schema.NearWords]]) -> schema.ExplanationOut:
-    explanation, prepared = Explanation(prediction), prediction.prepared
+def _explanation_out(explanation: Explanation) -> schema.ExplanationOut:
+    prediction, prepared = explanation.prediction, explanation.prediction.prepared
     names = [score.label for score in prediction.scores]
     return schema.ExplanationOut(
         text=str(prediction.text),
@@ -255,7 +243,10 @@ def _explanation_out(prediction: Prediction, nearest: dict[str, list[schema.Near
         # An expert may have no score for none of the labels, which comes last.
         terms={term: dict(zip(names, values, strict=False)) for term, values in prediction.terms.items()},
         experts=explanation.experts,
-        nearest=nearest,
+        nearest={
+            name: [schema.NearWords(words=words, similarity=round(cosine, 4)) for words, cosine in parts]
+            for name, parts in explanation.nearest.items()
+        },
         demonstrations=[_demonstration_out(demo) for demo in explanation.demonstrations],
         prompt=None if prepared is None else _prompt_out(prepared.prompt, prepared.labels.names),
     )

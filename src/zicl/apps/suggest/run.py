@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from zicl._util.counts import counted
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.apps.suggest import signals
@@ -88,8 +89,8 @@ def sample_texts(distinct: list[Text], count: int, seed: int) -> list[Text]:
     """Return at most ``count`` of the texts, sorted; the sample depends on the seed and not on the file's order."""
     if min(len(distinct), count) < _MIN_TEXTS:
         raise TextError(
-            f"{len(distinct)} different texts were given, and the sample is {count}; expected at least {_MIN_TEXTS} "
-            "of each",
+            f"{counted(len(distinct), 'different text was', 'different texts were')} given, and the sample is {count}; "
+            f"expected at least {_MIN_TEXTS} of each",
             hint=f"give more unlabelled texts, and a sample of {SAMPLE} or more",
         )
     chosen = rng(seed, "texts to look at").choice(len(distinct), min(count, len(distinct)), replace=False)

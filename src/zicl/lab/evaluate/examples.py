@@ -14,7 +14,7 @@ import numpy as np
 
 from zicl._util.random import rng, stable_hash
 from zicl.exceptions import DownloadError, ModelError, TextError
-from zicl.inputs.files import detect_format
+from zicl.inputs.files import detect_format, no_column
 from zicl.inputs.pair import Text, text_key
 from zicl.inputs.tables import check_distinct, read_options, read_records, row_name
 from zicl.inputs.texts import check_columns
@@ -212,10 +212,8 @@ def _example(record: Any, number: int, columns: _Columns, where: str) -> Example
     wanted |= {setting: column for setting, column in others.items() if column not in _OPTIONAL_IDS}
     for setting, column in wanted.items():
         if column not in record:
-            raise TextError(
-                f"{where}: there is no column {column!r}",
-                hint=f"name it with {setting} in the tasks file; there are: {', '.join(map(str, record))}",
-            )
+            fix = f"name it with {setting} in the tasks file"
+            raise no_column(f"{where}: there is no column {column!r}", column, record, fix)
     text = check_columns(record, columns.text, columns.pair, where)
     options = read_options(record[columns.options], where) if columns.options else ()
     value = record[columns.label]
