@@ -13,6 +13,7 @@ from zicl._util.process import go_offline
 from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption, SynonymsOption
 from zicl.cli.parsing import parse_labels
+from zicl.cli.preflight import preflight
 from zicl.exceptions import StorageError
 
 _DRAFT = "# A draft: edit words, synonyms and descriptions to fit your texts.\n"
@@ -38,6 +39,7 @@ def suggest(
     json_output: JsonOption = False,
 ) -> None:
     """Find synonyms for labels and draft a labels.toml, to be read and edited."""
+    preflight(lm=lm, encoder=encoder)
     if offline:
         go_offline()
     chosen = parse_labels(labels, synonyms)

@@ -196,7 +196,7 @@ class ClassifierOptions(RemoteOptions):
                 check_decision(self.parsed_labels(self.labels), settings, has_texts=True)
         else:
             self._check_alone()
-        preflight(saved=self.saved, corpus=self.corpus, lm=self.lm, fit=self.fit)
+        preflight(saved=self.saved, corpus=self.corpus, lm=self.lm, encoder=self.encoder, fit=self.fit)
 
     def classifier(
         self,

@@ -52,7 +52,7 @@ def draw_map(
     json_output: JsonOption = False,
 ) -> None:
     """Draw labelled texts as a map in one HTML file: what is alike, what is unsure, what fits nothing."""
-    preflight(file=file, page=output, maps=True)
+    preflight(file=file, page=output, maps=True, encoder=encoder)
     if layout not in _LAYOUTS:
         raise UsageError(f"--layout {layout} is not known", hint=f"expected {', '.join(_LAYOUTS)}")
     from zicl.inputs.output import OutputMetadata
