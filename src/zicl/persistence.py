@@ -20,7 +20,15 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from zicl._util.files import atomic_write, check_inside, check_replaceable, read_json, write_json, write_text
+from zicl._util.files import (
+    atomic_write,
+    check_inside,
+    check_replaceable,
+    exists_error,
+    read_json,
+    write_json,
+    write_text,
+)
 from zicl._util.process import __version__
 from zicl._util.schema import check_schema
 from zicl.config import (
@@ -229,11 +237,6 @@ def write_folder(
         if add is not None:
             add(complete)
     return folder
-
-
-def exists_error(folder: Path) -> StorageError:
-    """Return the error for a folder that is there already and is not to be replaced."""
-    return StorageError(f"{folder} exists already", hint="choose another name, or remove it first")
 
 
 def _holds(folder: Path, content: dict[str, Any], labels: str) -> bool:

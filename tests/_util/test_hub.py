@@ -69,6 +69,6 @@ def test_without_a_network_only_this_machine_is_looked_at(monkeypatch, load):
 
     monkeypatch.setattr(f"{module}.can_reach_hub", lambda *_: False)
     monkeypatch.setattr(loader, find)
-    with pytest.raises(OfflineError, match="owner/name.* is not on this machine: nothing here"):
+    with pytest.raises(OfflineError, match=r"owner/name.* is not on this machine: nothing here"):
         load("owner/name")
     assert given["local_files_only"]

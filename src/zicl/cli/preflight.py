@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zicl._util.process import require_extra
-from zicl.exceptions import IndexMissingError, ModelNotFoundError, StorageError, UsageError
+from zicl.exceptions import IndexMissingError, ModelNotFoundError, UsageError
 
 
 def _corpus(path: str | Path) -> None:
@@ -40,9 +40,11 @@ def _save(path: Path) -> None:
 
 
 def _new_folder(path: Path) -> None:
-    """Check that a folder to write does not exist yet."""
+    """Check that a folder that --overwrite would replace does not exist yet."""
+    from zicl._util.files import exists_error
+
     if path.exists():
-        raise StorageError(f"{path} exists already", hint="choose another name with -o, or pass --overwrite")
+        raise exists_error(path, overwrite=True)
 
 
 def _file(path: str) -> None:

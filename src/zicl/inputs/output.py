@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from zicl._util.failures import storage_errors
-from zicl._util.files import atomic_write, file_hash, read_json, text_hash, write_json
+from zicl._util.files import atomic_write, exists_error, file_hash, read_json, text_hash, write_json
 from zicl._util.locks import locked
 from zicl._util.process import require_extra
 from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
@@ -66,10 +66,7 @@ def check_resumable(path: Path) -> None:
         return
     missing = [each.name for each in (rows, note) if not each.is_file()]
     if missing:
-        raise StorageError(
-            f"{there[0]} exists and was not written by zicl, or {missing[0]} is not beside it",
-            hint="choose another -o, or pass --overwrite",
-        )
+        raise exists_error(there[0], f"one that zicl wrote, with {missing[0]} beside it,", overwrite=True)
     if not path.exists() and _read_note(path).get("finished"):
         # The rows are those of a file that was moved away: they would be in the next one, too.
         raise StorageError(

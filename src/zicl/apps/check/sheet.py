@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat
 
-from zicl._util.files import atomic_write, read_json, write_text
+from zicl._util.files import atomic_write, exists_error, read_json, write_text
 from zicl._util.process import require_extra
 from zicl._util.schema import Entries, Strict, check_schema
 from zicl.apps.check import label_studio
@@ -338,9 +338,7 @@ def _check_unlabelled(path: Path) -> None:
     try:
         gold = [cell_text(row.columns["gold"]).strip() for row in _sheet_rows(path)]
     except (TextError, KeyError) as error:
-        raise StorageError(
-            f"{path} exists and is no sheet to label", hint="choose another -o, or pass --overwrite"
-        ) from error
+        raise exists_error(path, "a sheet to label", overwrite=True) from error
     filled = sum(map(bool, gold))
     if filled:
         raise StorageError(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import check_replaceable, text_hash
+from zicl._util.files import check_replaceable, exists_error, text_hash
 from zicl._util.locks import remove_finished, work_folder
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
@@ -21,7 +21,7 @@ from zicl.apps.distill.classifier import DistillationRecord, DistilledClassifier
 from zicl.apps.distill.train import diverse_sample, train
 from zicl.classifier import ZICLClassifier
 from zicl.config import ONE_LABEL
-from zicl.exceptions import ConfigError, StorageError, TextError, UsageError
+from zicl.exceptions import ConfigError, TextError, UsageError
 from zicl.inputs.output import OutputFile
 from zicl.inputs.pair import Text, text_key
 from zicl.inputs.texts import check_texts
@@ -117,7 +117,7 @@ def distill_to(
     """Distil and save to a folder; an interrupted run is resumed from ``NAME.partial`` beside it."""
     remove_finished(output, CLASSIFIER)
     if output.exists() and not overwrite:
-        raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
+        raise exists_error(output, overwrite=True)
     check_replaceable(output, CLASSIFIER, "a saved classifier")
     # Checked before the work folder is made: a wrong call leaves nothing behind.
     texts = _check(teacher, texts, sample, held_out)
