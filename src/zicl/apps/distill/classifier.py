@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,14 +36,13 @@ from zicl.persistence import (
 )
 from zicl.prompt.labels import Labels
 from zicl.prompt.template import Template, get_template
-from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
+from zicl.retrieve.embedding import encode_in_chunks
+from zicl.retrieve.encoder import Encoder, load_encoder
 from zicl.score.calibration import Scores, log_softmax
 from zicl.score.manifest import ModelEntry
 from zicl.score.pile import Linear
 
 _WEIGHTS = "weights.safetensors"
-# Large enough to form batches of texts of similar length, small enough to report progress.
-_CHUNK = 1024
 
 
 @dataclass(frozen=True)
@@ -275,12 +274,6 @@ class DistilledClassifier(TextClassifier):
         """Write a small folder that ``zicl.load`` and ``zicl classify --with`` take."""
         check_is_fitted(self, "classes_")
         return save_distilled(self, path)
-
-
-def encode_in_chunks(encoder: Encoder, texts: Sequence[Text]) -> Iterator[Vectors]:
-    """Yield the vectors of texts, stripped, chunk by chunk; a pair is encoded as one text."""
-    for start in range(0, len(texts), _CHUNK):
-        yield encoder.encode([str(text.strip()) for text in texts[start : start + _CHUNK]])
 
 
 def save_distilled(

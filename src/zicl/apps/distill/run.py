@@ -17,7 +17,7 @@ from zicl._util.locks import remove_finished, work_folder
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.apps.distill.agreement import measure_agreement
-from zicl.apps.distill.classifier import DistillationRecord, DistilledClassifier, encode_in_chunks, save_distilled
+from zicl.apps.distill.classifier import DistillationRecord, DistilledClassifier, save_distilled
 from zicl.apps.distill.train import diverse_sample, train
 from zicl.classifier import ZICLClassifier
 from zicl.config import ONE_LABEL
@@ -26,7 +26,8 @@ from zicl.inputs.output import OutputFile
 from zicl.inputs.pair import Text, text_key
 from zicl.inputs.texts import check_texts
 from zicl.persistence import CLASSIFIER
-from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
+from zicl.retrieve.embedding import encode_in_chunks
+from zicl.retrieve.encoder import Encoder, load_encoder
 from zicl.score.calibration import Scores
 
 SAMPLE, HELD_OUT = 2000, 0.2
@@ -80,7 +81,7 @@ def distill(
     distinct = distinct_texts(checked)
     if encoder is None:
         encoder = load_encoder(offline=teacher.offline) if teacher.index_ is None else teacher.index_.encoder
-    vectors = _embed(encoder, distinct, report)
+    vectors = np.concatenate(list(encode_in_chunks(encoder, distinct, report)))
     report("drawing the sample", 0, 1)
     chosen = diverse_sample(vectors, sample, teacher.seed_)
     report("drawing the sample", 1, 1)
@@ -170,17 +171,6 @@ def split_rows(count: int, held_out: float, seed: int) -> tuple[NDArray[np.int64
     held = min(max(1, round(count * held_out)), count - 2)
     mixed = rng(seed, "rows to compare on").permutation(count)
     return np.sort(mixed[held:]), np.sort(mixed[:held])
-
-
-def _embed(encoder: Encoder, texts: Sequence[Text], report: ProgressReport) -> Vectors:
-    parts: list[Vectors] = []
-    done = 0
-    report("embedding", 0, len(texts), "texts")
-    for vectors in encode_in_chunks(encoder, texts):
-        parts.append(vectors)
-        done += len(vectors)
-        report("embedding", done, len(texts), "texts")
-    return np.concatenate(parts)
 
 
 def query_teacher(
