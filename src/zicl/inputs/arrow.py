@@ -29,10 +29,10 @@ def arrow_rows(
         for batch in (_parquet_batches if kind == "parquet" else _ipc_batches)(path, name, columns):
             if batch.nbytes > longest:
                 _check_lengths(batch, name, number, longest)
-            columns = {column: _values(batch.column(n), column, name) for n, column in enumerate(batch.schema.names)}
+            values = {column: _values(batch.column(n), column, name) for n, column in enumerate(batch.schema.names)}
             for row in range(batch.num_rows):
                 number += 1
-                yield number, {column: values[row] for column, values in columns.items()}
+                yield number, {column: each[row] for column, each in values.items()}
     except TextError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError) as error:
