@@ -67,7 +67,7 @@ def check_resumable(path: Path) -> None:
     missing = [each.name for each in (rows, note) if not each.is_file()]
     if missing:
         raise exists_error(there[0], f"one that zicl wrote, with {missing[0]} beside it,", overwrite=True)
-    if not path.exists() and _read_note(path).get("finished"):
+    if not path.exists() and _read_note(path).finished:
         # The rows are those of a file that was moved away: they would be in the next one, too.
         raise StorageError(
             f"{path} was written and is gone, and {rows.name} still has its rows",
@@ -128,7 +128,7 @@ class ClassifySettings(Strict):
     names: Entries[str] = Field(default_factory=list)
 
 
-def _read_note(path: Path) -> dict[str, Any]:
+def _read_note(path: Path) -> Note:
     """Return the note beside an output."""
     note = metadata_path(path)
     return check_schema(read_json(note, hint=_NEW), Note, note, StorageError, _NEW)
@@ -157,18 +157,16 @@ class OutputMetadata:
         if not metadata_path(path).is_file():
             return cls()
         note = _read_note(path)
-        if missing := {"columns", "labels"} - note["settings"].keys():
+        if missing := {"columns", "labels"} - note.settings.keys():
             raise UsageError(
                 f"{path} was not written by zicl classify: {metadata_path(path).name} has no {sorted(missing)[0]!r}",
                 hint="expected a file written by zicl classify --file … -o …",
             )
-        settings = ClassifySettings.model_validate(
-            check_schema(note["settings"], ClassifySettings, metadata_path(path), StorageError, _NEW)
-        )
+        settings = check_schema(note.settings, ClassifySettings, metadata_path(path), StorageError, _NEW)
         text, pair, options = settings.columns
         counted = settings.labels.startswith("count =")
         names = tuple(settings.names)
-        return cls(text or cls.text, pair, options, note["id"], counted, settings.decision, names, exists=True)
+        return cls(text or cls.text, pair, options, note.id, counted, settings.decision, names, exists=True)
 
 
 class OutputFile:
@@ -222,7 +220,7 @@ class OutputFile:
     def _resume(self) -> None:
         check_resumable(self.path)
         note = _read_note(self.path)
-        before, now = note["settings"], self._settings
+        before, now = note.settings, self._settings
         if before != now:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
             hint = "use the same ones, choose another -o, or pass --overwrite"
@@ -230,14 +228,14 @@ class OutputFile:
                 # The settings are the same: the texts that were learned from are not.
                 hint += "; to label new rows as the old ones, save the classifier (--save) and use it (--with)"
             raise UsageError(f"{self.path} was begun with other settings ({', '.join(changed)})", hint=hint)
-        self._check_unchanged(note["bytes"], note["sha256"])
-        self._made, self._made_of = note.get("made", []), note.get("made_of", 0)
+        self._check_unchanged(note.bytes, note.sha256)
+        self._made, self._made_of = note.made, note.made_of
         self._finished = self.rows_path != self.path and self.path.exists()
         if self._finished and file_hash(self.path) not in self._made:
             raise self._changed()
-        self.truncated = self.rows_path.stat().st_size - note["bytes"]
+        self.truncated = self.rows_path.stat().st_size - note.bytes
         with storage_errors(self.rows_path), self.rows_path.open("r+b") as stream:
-            stream.truncate(note["bytes"])
+            stream.truncate(note.bytes)
         self._mark_done(self.records())
         if self.done and self.path.suffix == ".csv" and self._header() != self._columns:
             raise UsageError(f"{self.path} has other columns than this run would write", hint="choose another -o")

@@ -25,10 +25,10 @@ from zicl.inputs.texts import check_texts
 from zicl.persistence import (
     CLASSIFIER,
     FORMAT,
-    check_content,
     check_label_names,
     encoder_content,
     find_encoder,
+    read_content,
     read_linear,
     read_saved_labels,
     write_folder,
@@ -140,11 +140,15 @@ class AgreementEntry(Strict):
 class TeacherPromptEntry(Strict):
     """The part of the teacher's settings that is used: whether its texts were pairs."""
 
+    model_config = ConfigDict(extra="allow")
+
     template: str | Annotated[list[str], Field(min_length=2, max_length=2)]
 
 
 class TeacherEntry(Strict):
-    """The teacher's fingerprint."""
+    """The teacher's fingerprint: all of it is kept, and of it only the template is used."""
+
+    model_config = ConfigDict(extra="allow")
 
     prompt: TeacherPromptEntry
 
@@ -303,24 +307,22 @@ def save_distilled(
     return write_folder(folder, content, classifier.labels_.to_toml(), add=add_weights, overwrite=overwrite)
 
 
-def load_distilled(
-    folder: Path, content: dict[str, Any], *, encoder: str | Encoder | None = None, offline: bool = False
-) -> DistilledClassifier:
-    """Load the classifier of a folder whose classifier.json holds ``content``; ``encoder`` replaces the saved one."""
-    check_content(folder, content, DistilledContent)
-    linear = read_linear(folder / _WEIGHTS, content["weights"], len(content["labels"]))
-    origin = None if content["distilled"] is None else DistillationRecord.from_dict(content["distilled"])
-    saved = content["encoder"]
+def load_distilled(folder: Path, *, encoder: str | Encoder | None = None, offline: bool = False) -> DistilledClassifier:
+    """Load the classifier of a folder; ``encoder`` replaces the saved one."""
+    content = read_content(folder, DistilledContent)
+    linear = read_linear(folder / _WEIGHTS, content.weights, len(content.labels))
+    origin = None if content.distilled is None else DistillationRecord.from_dict(content.distilled.model_dump())
+    saved = content.encoder
     if encoder is None:
         encoder = find_encoder(folder, saved)
     if isinstance(encoder, str):
         encoder = load_encoder(encoder, offline=offline)
-    if encoder.identity != saved["identity"]:
+    if encoder.identity != saved.identity:
         raise EncoderMismatchError(
-            f"the encoder {encoder.name} is not the one {folder.name} was distilled with, {saved['name']}",
+            f"the encoder {encoder.name} is not the one {folder.name} was distilled with, {saved.name}",
             hint="its weights or tokenizer changed: get the old ones, or distil again",
         )
     labels = read_saved_labels(folder)
-    check_label_names(folder, labels, content["labels"])
-    labels = Labels(tuple(labels[name] for name in content["labels"]))
+    check_label_names(folder, labels, content.labels)
+    labels = Labels(tuple(labels[name] for name in content.labels))
     return DistilledClassifier(linear, labels, encoder, origin).fit()
