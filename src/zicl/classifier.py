@@ -62,13 +62,12 @@ from zicl.score.experts import EncoderExpert, Vectors
 from zicl.score.factory import build_ensemble
 from zicl.score.fit import Question, learn_pile
 from zicl.score.gold import read_labels_of_texts
+from zicl.score.manifest import ClassifierContent
 from zicl.score.pipeline import Pipeline
 from zicl.score.results import Prediction
 
 # Saved classifiers of other classes, by kind; each is loaded by the module that knows it.
 SAVED_KINDS = Registry("kind of saved classifier", {"distilled": "zicl.apps.distill.classifier:load_distilled"})
-# What is built on any classifier and is also a method of it.
-EXTENSIONS = Registry("method", {"map": "zicl.apps.map.run:map_texts"})
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):
@@ -81,13 +80,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         tags.no_validation = True
         tags.requires_fit = True
         return tags
-
-    def map(self, X: Iterable[Any], *, layout: str = "auto", seed: int = 0) -> Any:
-        """Label texts and lay them out in two dimensions: a ``TextMap`` to ``save`` as a page; notebooks show it.
-
-        ``layout`` is ``"tsne"``, ``"pca"``, or ``"auto"``: t-SNE where openTSNE is installed.
-        """
-        return EXTENSIONS.get("map")(self, X, layout=layout, seed=seed)
 
 
 def binary_difference(columns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -562,16 +554,16 @@ def load(
     """
     folder = Path(path)
     content = read_folder(folder)
-    if "kind" in content:
+    if not isinstance(content, ClassifierContent):
         if index is not None or lm is not None:
             raise UsageError(
-                f"{folder.name} is {content['kind']}: it needs no corpus and no language model", hint="leave them out"
+                f"{folder.name} is {content.kind}: it needs no corpus and no language model", hint="leave them out"
             )
-        loaded: TextClassifier = SAVED_KINDS.get(content["kind"])(folder, content, encoder=encoder, offline=offline)
+        loaded: TextClassifier = SAVED_KINDS.get(content.kind)(folder, encoder=encoder, offline=offline)
         return loaded
-    if lm is not None and content["lm"] is None:
+    if lm is not None and content.lm is None:
         raise UsageError(f"a language model was given for {folder.name}, which asks none", hint="leave it out")
-    if encoder is not None and content["encoder"] is None:
+    if encoder is not None and content.encoder is None:
         raise UsageError(
             f"an encoder was given for {folder.name}, which takes its corpus' own", hint="give `index=…` instead"
         )
@@ -580,7 +572,7 @@ def load(
 
 def _load(
     folder: Path,
-    content: dict[str, Any],
+    content: ClassifierContent,
     index: str | Path | Index | None,
     lm: str | LanguageModel | None,
     encoder: str | Encoder | None,
@@ -589,32 +581,33 @@ def _load(
 ) -> ZICLClassifier:
     settings, fitted, labels = restore_settings(folder, content)
     groups: dict[str, Any] = dict(settings)
-    saved_lm, saved_encoder = content["lm"], content["encoder"]
+    saved_lm, saved_encoder = content.lm, content.encoder
     if encoder is None:
         encoder = DEFAULT_ENCODER if saved_encoder is None else find_encoder(folder, saved_encoder)
     classifier = ZICLClassifier(
-        find_corpus(folder, content["corpus"], index, offline=offline),
+        find_corpus(folder, content.corpus, index, offline=offline),
         labels,
         lm or (DEFAULT_LM if saved_lm is None else find_lm(folder, saved_lm)),
-        method=content["method"],
+        method=content.method,
         encoder=encoder,
-        seed=content["seed"],
+        seed=content.seed,
         offline=offline,
         calibrate=groups.pop("calibration"),
         **groups.pop("decision").model_dump(),
         **groups,
     )._restore(fitted)
     expert = classifier.ensemble_.encoder_expert
-    if expert is not None and saved_encoder is not None and saved_encoder["identity"] != expert.identity:
+    if expert is not None and saved_encoder is not None and saved_encoder.identity != expert.identity:
         raise EncoderMismatchError(
-            f"the encoder that {folder.name} asks is not the one it was saved with, {saved_encoder['name']}",
+            f"the encoder that {folder.name} asks is not the one it was saved with, {saved_encoder.name}",
             hint="name the corpus or the encoder it was made with: `index=…` or `encoder=…`",
         )
     if expert is not None and fitted.pile is not None:
         check_dimension(folder, fitted.pile.linear, expert.label_vectors(classifier.labels_)[0].shape[1])
-    if lm is None and classifier.lm_ is not None and classifier.lm_.identity != saved_lm["identity"]:
+    changed = saved_lm is not None and classifier.lm_ is not None and classifier.lm_.identity != saved_lm.identity
+    if lm is None and saved_lm is not None and changed:
         raise ModelError(
-            f"the language model {saved_lm['name']} is not the one {folder.name} was saved with",
+            f"the language model {saved_lm.name} is not the one {folder.name} was saved with",
             hint="its weights or tokenizer changed: get the old ones, or name it to use these knowingly: `lm=…`",
         )
     return classifier

@@ -20,7 +20,7 @@
     │   └── TokenizationError   the tokens do not decode to the text
     ├── ModelError              a language model or encoder that cannot be used
     │   ├── ModelNotFoundError
-    │   ├── OfflineError        the network is needed, but not allowed
+    │   ├── OfflineError        the network is needed, but not allowed or not there
     │   ├── DownloadError       a download failed or has the wrong hash (may be retried)
     │   ├── LicenceError        a licence has to be accepted first
     │   ├── HeadsError          a model whose attention heads are not accessible
@@ -140,11 +140,11 @@ class ModelError(ZICLError):
 
 
 class ModelNotFoundError(ModelError):
-    """No model has this name, folder or id."""
+    """No file, folder or server has this model, nor the model hub."""
 
 
 class OfflineError(ModelError):
-    """The network is needed, but not allowed."""
+    """The network is needed, but not allowed or not there."""
 
 
 class DownloadError(ModelError):

@@ -15,12 +15,20 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
 
-from zicl._util.files import atomic_write, check_inside, check_replaceable, read_json, write_json, write_text
+from zicl._util.files import (
+    atomic_write,
+    check_inside,
+    check_replaceable,
+    exists_error,
+    read_json,
+    write_json,
+    write_text,
+)
 from zicl._util.process import __version__
 from zicl._util.schema import check_schema
 from zicl.config import (
@@ -43,11 +51,12 @@ from zicl.prompt.labels import Labels, read_labels
 from zicl.retrieve.concat import ConcatIndex
 from zicl.retrieve.index import Index, Searchable
 from zicl.score.ensemble import Fitted
-from zicl.score.manifest import ClassifierContent, KindOfContent
+from zicl.score.manifest import ClassifierContent, CorpusEntry, KindOfContent, ModelEntry, PileEntry
 from zicl.score.pile import Linear, PileModel
 
 FORMAT = 5
 LABELS, CLASSIFIER, PILE = "labels.toml", "classifier.json", "pile.safetensors"
+Content = TypeVar("Content", bound=BaseModel)
 _AGAIN = "it was edited, damaged, or written by another version of zicl: copy the folder again, or save it again"
 
 
@@ -154,14 +163,14 @@ def _place(folder: Path, path: str) -> Path:
         raise UsageError(f"{path}, seen from {folder}, is a link to itself", hint="remove that link") from error
 
 
-def find_encoder(folder: Path, saved: dict[str, Any]) -> str:
+def find_encoder(folder: Path, saved: ModelEntry) -> str:
     """Return the name of the saved encoder, with its path as seen from here."""
-    if not saved["local"]:
-        return str(saved["name"])
-    path = _place(folder, saved["name"])
+    if not saved.local:
+        return saved.name
+    path = _place(folder, saved.name)
     if not path.exists():
         raise UsageError(
-            f"the encoder of {folder.name} is not where it was ({saved['name']} seen from it)",
+            f"the encoder of {folder.name} is not where it was ({saved.name} seen from it)",
             hint="put it there again, or say where it is now: `encoder=…`",
         )
     return str(path)
@@ -231,11 +240,6 @@ def write_folder(
     return folder
 
 
-def exists_error(folder: Path) -> StorageError:
-    """Return the error for a folder that is there already and is not to be replaced."""
-    return StorageError(f"{folder} exists already", hint="choose another name, or remove it first")
-
-
 def _holds(folder: Path, content: dict[str, Any], labels: str) -> bool:
     if not (folder / CLASSIFIER).is_file() or not (folder / LABELS).is_file():
         return False
@@ -248,11 +252,30 @@ def relative_path(folder: Path, path: Path) -> str:
     return os.path.relpath(path.expanduser().resolve(), folder.resolve())
 
 
-def read_folder(folder: Path) -> dict[str, Any]:
+def read_folder(folder: Path) -> ClassifierContent | KindOfContent:
     """Return what classifier.json holds, or raise an error that says why it cannot be used.
 
-    What it says of a distilled classifier is checked where that is loaded.
+    Of a distilled classifier only the kind is read: where it is loaded, ``read_content`` reads the rest.
     """
+    content = _read_json(folder)
+    if isinstance(content, dict) and "kind" in content:
+        return check_schema(content, KindOfContent, folder / CLASSIFIER, UsageError, _AGAIN)
+    return check_schema(content, ClassifierContent, folder / CLASSIFIER, UsageError, _AGAIN)
+
+
+def read_content(folder: Path, model: type[Content]) -> Content:
+    """Return what the classifier.json of a kind of classifier holds, by its schema."""
+    return check_schema(_read_json(folder), model, folder / CLASSIFIER, UsageError, _AGAIN)
+
+
+def saved_lm(folder: Path) -> ModelEntry | None:
+    """Return the language model that a saved classifier asks, if any."""
+    content = read_folder(folder)
+    return content.lm if isinstance(content, ClassifierContent) else None
+
+
+def _read_json(folder: Path) -> Any:
+    """Read classifier.json, and check that it has the format of this version."""
     path = folder / CLASSIFIER
     if not path.is_file():
         raise UsageError(
@@ -266,14 +289,7 @@ def read_folder(folder: Path) -> dict[str, Any]:
             f"{folder} has format {found!s:.20}; this version of zicl reads format {FORMAT}",
             hint=f"install the version that wrote it: zicl {content.get('zicl')!s:.20}",
         )
-    if isinstance(content, dict) and "kind" in content:
-        return check_content(folder, content, KindOfContent)
-    return check_content(folder, content, ClassifierContent)
-
-
-def check_content(folder: Path, content: object, model: type[BaseModel]) -> dict[str, Any]:
-    """Return the content of a classifier.json that fits a schema."""
-    return check_schema(content, model, folder / CLASSIFIER, UsageError, _AGAIN)
+    return content
 
 
 def read_saved_labels(folder: Path) -> Labels:
@@ -282,34 +298,35 @@ def read_saved_labels(folder: Path) -> Labels:
     return read_labels(folder / LABELS)
 
 
-def restore_settings(folder: Path, content: dict[str, Any]) -> tuple[dict[str, FrozenSettings], Fitted, Labels]:
+def restore_settings(folder: Path, content: ClassifierContent) -> tuple[dict[str, FrozenSettings], Fitted, Labels]:
     """Return the settings by group, what was fitted, and the labels of a folder."""
-    checked = ClassifierContent.model_validate(content)
-    settings = {name: getattr(checked.settings, name) for name in GROUPS}
+    settings = {name: getattr(content.settings, name) for name in GROUPS}
     labels = read_saved_labels(folder)
-    pile = _read_pile(folder, content["fitted"]["pile"], len(labels))
-    fitted = Fitted.from_dict(content["fitted"], pile)
+    pile = _read_pile(folder, content.fitted.pile, len(labels))
+    fitted = Fitted.from_dict(content.fitted.model_dump(), pile)
     check_label_names(folder, labels, *fitted.priors.values())
     if fitted.pile is not None:
         # Rows of weights belong to labels by position.
-        check_label_names(folder, labels, content["labels"])
-        labels = Labels(tuple(labels[name] for name in content["labels"]))
+        check_label_names(folder, labels, content.labels)
+        labels = Labels(tuple(labels[name] for name in content.labels))
     return settings, fitted, labels
 
 
-def _read_pile(folder: Path, saved: dict[str, Any] | None, labels: int) -> PileModel | None:
+def _read_pile(folder: Path, saved: PileEntry | None, labels: int) -> PileModel | None:
     if saved is None:
         return None
     # Texts that fit no label may be a component of their own.
-    component = saved["none"] is not None and saved["none"]["component"]
+    component = saved.none is not None and saved.none.component
     rows = labels + component
-    expected = {"shares": len(saved["shares"]), **{n: len(row) for n, row in (saved["multi"] or {}).items()}}
+    expected = {"shares": len(saved.shares)}
+    if saved.multi is not None:
+        expected |= {"slopes": len(saved.multi.slopes), "offsets": len(saved.multi.offsets)}
     if wrong := [name for name, count in expected.items() if count != (rows if name == "shares" else labels)]:
         raise UsageError(
             f"{folder / CLASSIFIER}: fitted.pile.{wrong[0]}: it has {expected[wrong[0]]} numbers for {labels} labels",
             hint=_AGAIN,
         )
-    return PileModel.from_dict(saved, read_linear(folder / PILE, saved["weights"], rows))
+    return PileModel.from_dict(saved.model_dump(), read_linear(folder / PILE, saved.weights, rows))
 
 
 def check_label_names(folder: Path, labels: Labels, *fitted: Iterable[str]) -> None:
@@ -322,16 +339,16 @@ def check_label_names(folder: Path, labels: Labels, *fitted: Iterable[str]) -> N
             )
 
 
-def find_lm(folder: Path, lm: dict[str, Any]) -> str:
+def find_lm(folder: Path, lm: ModelEntry) -> str:
     """Return the name of the saved language model, with its path as seen from here."""
-    if not lm["local"]:
-        return str(lm["name"])
-    prefix = "gguf:" if lm["name"].startswith("gguf:") else ""
-    return prefix + str(_place(folder, lm["name"].removeprefix("gguf:")))
+    if not lm.local:
+        return lm.name
+    prefix = "gguf:" if lm.name.startswith("gguf:") else ""
+    return prefix + str(_place(folder, lm.name.removeprefix("gguf:")))
 
 
 def find_corpus(
-    folder: Path, corpus: dict[str, Any] | None, given: str | Path | Index | None, *, offline: bool
+    folder: Path, corpus: CorpusEntry | None, given: str | Path | Index | None, *, offline: bool
 ) -> Index | None:
     """Open the corpus of a folder, or the ``given`` one in its place, and check that it is the same."""
     if corpus is None:
@@ -339,37 +356,37 @@ def find_corpus(
         return Index.open(given, offline=offline) if isinstance(given, str | Path) else given
     as_saved = given is None
     if given is None:
-        given = place = _place(folder, corpus["path"])
+        given = place = _place(folder, corpus.path)
         if not place.exists():
             raise CorpusMissingError(
-                f"the corpus of {folder.name} is not where it was ({corpus['path']} seen from it)",
+                f"the corpus of {folder.name} is not where it was ({corpus.path} seen from it)",
                 hint="say where it is now: `index=…`",
             )
         # What a stranger's classifier leads to is not opened unless it is what the classifier was made on.
         _check_corpus(folder, corpus, place, stored_hash(read_manifest(place)))
     index = given if isinstance(given, Index) else Index.open(given, offline=offline)
     _check_corpus(folder, corpus, index.corpus.path, index.corpus.hash)
-    if index.manifest["encoder"]["identity"] != corpus["encoder"]["identity"]:
+    if index.manifest["encoder"]["identity"] != corpus.encoder.identity:
         raise EncoderMismatchError(
-            f"{folder.name} was saved on vectors of {corpus['encoder']['name']}, but {index.corpus.path} is indexed "
+            f"{folder.name} was saved on vectors of {corpus.encoder.name}, but {index.corpus.path} is indexed "
             f"with {index.manifest['encoder']['name']}",
-            hint=f"zicl index build {index.corpus.path} --encoder {corpus['encoder']['name']}",
+            hint=f"zicl index build {index.corpus.path} --encoder {corpus.encoder.name}",
         )
-    if as_saved and corpus["index"] != index.identity:
+    if as_saved and corpus.index != index.identity:
         # It may find other neighbours of the same text.
         raise CorpusError(
             f"{index.corpus.path} is not searched as when {folder.name} was saved: its index "
-            f"({corpus['kind']} then, {index.manifest['kind']} now) was built or tuned again",
+            f"({corpus.kind} then, {index.manifest['kind']} now) was built or tuned again",
             hint="to use it as it is now, name the corpus: `index=…`",
         )
     return index
 
 
-def _check_corpus(folder: Path, corpus: dict[str, Any], path: Path, found: str) -> None:
+def _check_corpus(folder: Path, corpus: CorpusEntry, path: Path, found: str) -> None:
     """Check that the corpus at a path has the hash that a classifier was saved with."""
-    if found == corpus["hash"]:
+    if found == corpus.hash:
         return
-    if path.resolve() == _place(folder, corpus["path"]):
+    if path.resolve() == _place(folder, corpus.path):
         raise CorpusDamagedError(
             f"{path} has changed since {folder.name} was saved",
             hint="undo the change (a domain that was added: zicl corpus remove, then compact), or make the "

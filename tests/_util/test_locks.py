@@ -97,3 +97,19 @@ def test_a_lock_without_a_note_is_still_a_lock(tmp_path, holder):
     with pytest.raises(StorageError, match=r"^it is being built\n"), locked(tmp_path / "folder", "it is being built"):
         pass
     os.unlink(tmp_path / "folder" / ".lock.json")
+
+
+def test_parents_that_were_made_go_with_the_lock_if_they_hold_nothing(tmp_path):
+    def fail(name):
+        (tmp_path / "there").mkdir(exist_ok=True)
+        with locked(tmp_path / "there" / "new" / "newer" / ".out.csv.lock", ""):
+            if name:
+                (tmp_path / "there" / "new" / name).write_text("")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail("")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "there"]
+    with pytest.raises(ZeroDivisionError):
+        fail("note")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["new", "note", "there"]

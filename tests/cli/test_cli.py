@@ -100,7 +100,8 @@ def test_a_build_interrupted_before_its_index_goes_on_with_it(run, jsonl, tmp_pa
     assert "building its index" in err
     code, _, err = run("corpus", "build", "-o", tmp_path / "c.zicl", jsonl, "--encoder", encoder_folder)
     assert code == 1
-    assert "exists already" in err
+    assert "exists already: it is a folder" in err
+    assert "replace it: --overwrite" in err
 
 
 def test_explain_prompt_and_retrieve(run, options, corpus):

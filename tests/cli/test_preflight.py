@@ -45,8 +45,13 @@ def test_a_corpus_without_an_index(run, jsonl, tmp_path, no_models):
         (["--encoder", ""], 2, "--encoder is empty"),
         (["--lm", "smolm2-135m"], 2, "did you mean 'smollm2-135m'?"),
         (["--lm", "gguf:nothing.gguf"], 1, "there is no file"),
+        (["--lm", "nothing.gguf"], 1, "there is no file"),
+        (["--lm", "no/such/folder"], 2, "unknown language model"),
+        (["--encoder", "bge-smal-en-v1.5"], 2, "did you mean 'bge-small-en-v1.5'?"),
+        (["--encoder", "nope"], 2, "OWNER/NAME of the model hub"),
+        (["--encoder", "smollm2-135m"], 1, "is no encoder"),
         (["--fit", "nothing.csv", "--calibrate", "batch"], 2, "there is no file nothing.csv"),
-        (["--save", "taken"], 1, "is not a saved classifier"),
+        (["--save", "taken"], 1, "it is a folder, and a saved classifier was expected"),
     ],
 )
 def test_what_cannot_work(run, tmp_path, monkeypatch, no_models, given, exit_code, message):
@@ -75,7 +80,7 @@ def test_an_output_that_is_read_from_or_that_zicl_did_not_write(run, tmp_path, n
     for output, more, message in (
         (rows, ["--overwrite"], "is read from, and cannot be written to"),
         (rows, [], "is read from, and cannot be written to"),
-        (notes, [], "exists and was not written by zicl"),
+        (notes, [], "exists already: it is a file, and one that zicl wrote"),
     ):
         code, _, err = run("classify", "-f", rows, "--labels", LABELS, "-o", output, *more)
         assert code, err

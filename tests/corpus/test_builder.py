@@ -120,8 +120,9 @@ def test_few_accepted_sentences_still_end_a_shard(tmp_path, jsonl, monkeypatch):
 
 def test_nothing_is_overwritten_by_default(tmp_path, jsonl):
     build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
-    with pytest.raises(StorageError, match="exists already"):
+    with pytest.raises(StorageError, match="exists already: it is a folder, and a new name was expected") as error:
         build_corpus(find_sources([jsonl]), tmp_path / "c.zicl")
+    assert "`overwrite=True`" in error.value.hint
     build_corpus(find_sources([jsonl]), tmp_path / "c.zicl", overwrite=True)
 
 
@@ -151,7 +152,7 @@ def test_only_a_corpus_is_replaced(tmp_path):
     raw = tmp_path / "raw"
     raw.mkdir()
     (raw / "a.txt").write_text("One lamp. Two lamps.")
-    with pytest.raises(StorageError, match="exists and is not a corpus"):
+    with pytest.raises(StorageError, match="exists already: it is a folder, and a corpus was expected"):
         build_corpus(find_sources([raw]), raw, overwrite=True)
     assert (raw / "a.txt").read_text() == "One lamp. Two lamps."
     for _ in range(2):

@@ -62,6 +62,68 @@ def test_a_damaged_file_and_columns_of_one_name_are_refused(tmp_path):
         read_records(str(tmp_path / "a.arrow"))
 
 
+def write_column(path, values):
+    table = pa.table({"text": ["One lamp.", "Two lamps."], "odd": values})
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+    return str(path)
+
+
+both_kinds = pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+
+
+@both_kinds
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (pa.date32(), 3_700_000, "12100-04-04"),
+        (pa.date32(), -800_000, "-0221-09-04"),
+        (pa.timestamp("s"), 300_000_000_000, "11476-08-15 05:20:00"),
+        (pa.timestamp("s", "UTC"), 300_000_000_000, "11476-08-15 05:20:00"),
+    ],
+)
+def test_a_time_beyond_those_of_python_is_its_text(tmp_path, name, kind, value, text):
+    rows = read_records(write_column(tmp_path / name, pa.array([value, 0], kind)))
+    assert rows[0]["odd"].startswith(text)
+    # The others of its column are what they always are.
+    assert rows[1]["odd"].year == 1970
+
+
+@both_kinds
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1_000_000_000_000, 0], pa.timestamp("s", "UTC")),
+        pa.array([10**15, 0], pa.duration("s")),
+        pa.array([1, 2], pa.timestamp("us", "Mars/Olympus")),
+        pa.array([[3_700_000], []], pa.list_(pa.date32())),
+        pa.StructArray.from_arrays([pa.array([1, 2])] * 2, names=["a", "a"]),
+    ],
+)
+def test_a_column_that_cannot_be_read_is_named_and_the_file_is_not_called_damaged(tmp_path, name, values):
+    path = write_column(tmp_path / name, values)
+    with pytest.raises(TextError, match=f"{name}: the column 'odd' has values of the type") as error:
+        read_records(path)
+    assert "string" in error.value.hint
+    assert [row["text"] for _, row in arrow_rows(path, name[2:], ["text"])] == ["One lamp.", "Two lamps."]
+
+
+@both_kinds
+def test_a_row_is_as_long_as_the_entries_of_a_dictionary_that_it_names(tmp_path, name, monkeypatch):
+    monkeypatch.setenv("ZICL_MAX_RECORD_MB", "1")
+    entries = pa.array([str(number) * 700_000 for number in range(10)] + ["x" * 1_200_000])
+    chosen = pa.DictionaryArray.from_arrays(pa.array([3, 7], pa.int32()), entries)
+    for values in (chosen, pa.ListArray.from_arrays([0, 1, 2], chosen), pa.StructArray.from_arrays([chosen], ["a"])):
+        rows = read_records(write_column(tmp_path / name, values))
+        assert [str(row["odd"])[-9:].strip("'}]")[-1] for row in rows] == ["3", "7"]
+    wrong = pa.DictionaryArray.from_arrays(pa.array([3, 10], pa.int32()), entries)
+    with pytest.raises(TextError, match="row 2: it has more than 1 million characters"):
+        read_records(write_column(tmp_path / name, wrong))
+
+
 def test_columns_are_written_with_the_types_of_their_values(tmp_path):
     path = tmp_path / "a.parquet"
     write_parquet(path, ["text", "margin", "note"], [{"text": "One lamp.", "margin": 0.5}, {"text": None, "margin": 1}])

@@ -261,12 +261,14 @@ def test_a_run_that_is_killed_while_it_replaces_the_file_resumes(made, monkeypat
 
 def test_a_file_without_its_rows_is_not_replaced(made):
     made.write_bytes(b"mine")
-    with pytest.raises(StorageError, match=rf"was not written by zicl, or \.{made.name}\.rows\.jsonl is not beside it"):
+    with pytest.raises(StorageError, match=rf"one that zicl wrote, with \.{made.name}\.rows\.jsonl beside it, was"):
         opened(made)
     assert made.read_bytes() == b"mine"
     made.unlink()
     (made.parent / f".{made.name}.rows.jsonl").touch()
-    with pytest.raises(StorageError, match=rf"/\.{made.name}\.rows\.jsonl exists and was not written by zicl"):
+    with pytest.raises(
+        StorageError, match=rf"/\.{made.name}\.rows\.jsonl exists already: it is a file, and one that zicl wrote"
+    ):
         opened(made)
 
 

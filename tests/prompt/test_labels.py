@@ -32,6 +32,19 @@ def test_bad_labels(given_, message):
         Labels.of(given_)
 
 
+@pytest.mark.parametrize("items", [["a", "b"], "ab", {"a": [], "b": []}, 2, [Label("a"), "b"], None])
+def test_labels_of_something_else_than_labels(items):
+    with pytest.raises(LabelError, match="not a Label") as error:
+        Labels(items)
+    assert "Labels.of" in error.value.hint
+
+
+def test_a_list_of_labels_is_as_good_as_a_tuple():
+    labels = Labels([Label("a"), Label("b")])
+    assert labels == Labels((Label("a"), Label("b")))
+    assert hash(labels) == hash(Labels.of(["a", "b"]))
+
+
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 # A line; words and synonyms are given as any text.
 names = st.text(characters, min_size=1).map(lambda t: " ".join(t.split())).filter(bool)

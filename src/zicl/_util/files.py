@@ -187,7 +187,21 @@ def check_replaceable(target: Path, manifest: str, what: str) -> None:
     """Check that ``target`` is missing, an empty folder, or one that zicl wrote: nothing else may be replaced."""
     empty = target.is_dir() and not any(target.iterdir())
     if target.exists() and not empty and not (target / manifest).is_file():
-        raise StorageError(f"{target} exists and is not {what}", hint="choose another name, or remove it first")
+        raise exists_error(target, what)
+
+
+def exists_error(path: Path, expected: str = "a new name", *, overwrite: bool = False) -> StorageError:
+    """Return the error for what is in the way of an output; with ``overwrite``, where the caller can have it replaced.
+
+    >>> print(exists_error(Path("/"), overwrite=True))
+    / exists already: it is a folder, and a new name was expected
+      → choose another name, or replace it: `overwrite=True`
+    """
+    found, replace = "a folder" if path.is_dir() else "a file", "replace it: `overwrite=True`"
+    return StorageError(
+        f"{path} exists already: it is {found}, and {expected} was expected",
+        hint=f"choose another name, or {replace if overwrite else 'remove it first'}",
+    )
 
 
 def remove(path: Path) -> None:

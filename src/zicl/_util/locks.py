@@ -27,10 +27,12 @@ _WAIT = 0.2
 def locked(folder: Path, message: str, *, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
     """Create a folder and hold a lock in it, or raise an error with ``message`` if another process holds it.
 
-    With ``waiting``, which is told the message once, wait instead. A folder that has nothing but the lock is removed.
+    With ``waiting``, which is told the message once, wait instead. A folder that has nothing but the lock is removed,
+    and so are its parents that were made for it and hold nothing.
     """
     from filelock import FileLock, Timeout
 
+    made = [parent for parent in folder.absolute().parents if not parent.exists()]
     lock, told = FileLock(folder / _LOCK, timeout=0), False
     while True:
         with storage_errors(folder):
@@ -63,6 +65,8 @@ def locked(folder: Path, message: str, *, waiting: Callable[[str], None] | None 
         with suppress(OSError):
             if not _content(folder):
                 remove(folder)
+                for parent in made:
+                    parent.rmdir()
         lock.release()
 
 

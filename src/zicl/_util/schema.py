@@ -6,7 +6,7 @@ Every error names the file, the field, what is wrong with it and what was expect
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
@@ -18,6 +18,7 @@ Count = Annotated[int, Field(ge=0, le=1 << 53)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 # One error will do: a stranger's list may have millions of wrong entries.
 Entries = Annotated[list[T], FailFast()]
 
@@ -35,14 +36,11 @@ class FileEntry(Strict):
     sha256: Sha256
 
 
-def check_schema(
-    value: object, model: type[BaseModel], path: Path, error: type[ZICLError], hint: str
-) -> dict[str, Any]:
-    """Return what ``path`` holds if it fits the schema, or raise an ``error`` that names everything that does not."""
+def check_schema(value: object, model: type[M], path: Path, error: type[ZICLError], hint: str) -> M:
+    """Return what ``path`` holds as a model, or raise an ``error`` that names everything that does not fit."""
     if not isinstance(value, dict):
         raise error(f"{path} is damaged: it holds {type(value).__name__}, not an object with keys", hint=hint)
     try:
-        model.model_validate(value)
+        return model.model_validate(value)
     except ValidationError as cause:
         raise error(f"{path} is damaged: {config_error(cause, model).message}", hint=hint) from cause
-    return value

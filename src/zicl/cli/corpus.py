@@ -15,6 +15,7 @@ from zicl._util.process import go_offline, use_threads
 from zicl.cli.cluster_options import OnOption, connected, parse_cluster
 from zicl.cli.console import print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
+from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError
 
 if TYPE_CHECKING:
@@ -244,6 +245,7 @@ def build(
     from zicl.corpus.sources import find_sources
     from zicl.corpus.splitter import SPLITTERS
 
+    preflight(encoder=None if kind == "none" else encoder)
     if offline:
         go_offline()
     SPLITTERS.get(splitter)

@@ -67,7 +67,7 @@ class DataOptions(RemoteOptions):
 
     def __post_init__(self) -> None:
         # A mistake is found at once, not when examples are read and models loaded.
-        preflight(corpus=self.corpus, lm=self.lm)
+        preflight(corpus=self.corpus, lm=self.lm, encoder=self.encoder)
 
     def given(self) -> dict[str, Any]:
         """Return the keys of an experiment that options set."""

@@ -11,6 +11,7 @@ import typer
 from zicl._util.process import go_offline
 from zicl.cli.console import people_console, print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
+from zicl.cli.preflight import preflight
 
 if TYPE_CHECKING:
     from zicl.retrieve.tune import SearchMeasurement, Tuning
@@ -44,6 +45,7 @@ def build(
     from zicl.corpus.store import Corpus
     from zicl.retrieve import kinds as vectors
 
+    preflight(encoder=None if keep_vectors else encoder)
     if offline:
         go_offline()
     opened = Corpus.open(corpus)

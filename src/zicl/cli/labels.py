@@ -13,7 +13,7 @@ from zicl._util.process import go_offline
 from zicl.cli.console import print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption, SynonymsOption
 from zicl.cli.parsing import parse_labels
-from zicl.exceptions import StorageError
+from zicl.cli.preflight import preflight
 
 _DRAFT = "# A draft: edit words, synonyms and descriptions to fit your texts.\n"
 
@@ -38,11 +38,14 @@ def suggest(
     json_output: JsonOption = False,
 ) -> None:
     """Find synonyms for labels and draft a labels.toml, to be read and edited."""
+    preflight(lm=lm, encoder=encoder)
     if offline:
         go_offline()
     chosen = parse_labels(labels, synonyms)
     if output is not None and output.exists():
-        raise StorageError(f"{output} exists already", hint="choose another name with -o, or remove it")
+        from zicl._util.files import exists_error
+
+        raise exists_error(output)
     with progress_bars() as report:
         report("loading the models", 0, None, f"{encoder}, {lm}")
         from zicl.lm.load import load_lm

@@ -198,7 +198,7 @@ class ClassifierOptions(RemoteOptions):
                 check_decision(self.parsed_labels(self.labels), settings, has_texts=True)
         else:
             self._check_alone()
-        preflight(saved=self.saved, corpus=self.corpus, lm=self.lm, fit=self.fit)
+        preflight(saved=self.saved, corpus=self.corpus, lm=self.lm, encoder=self.encoder, fit=self.fit)
 
     def classifier(
         self,
@@ -282,16 +282,16 @@ class ClassifierOptions(RemoteOptions):
             return self.language_model(self.lm, offline=self.offline)
         if not (self.allow_remote_text or parse_server(self.server)):
             return None
-        from zicl.persistence import read_folder
+        from zicl.persistence import saved_lm
 
-        stored = read_folder(saved).get("lm")
+        stored = saved_lm(saved)
         if stored is None:
             raise UsageError(
                 f"{saved} asks no language model, and options for one behind a server were given",
                 hint="leave them out",
             )
-        lm = self.language_model(str(stored.get("name")), offline=self.offline)
-        if not isinstance(lm, str) and lm.identity != stored["identity"]:
+        lm = self.language_model(stored.name, offline=self.offline)
+        if not isinstance(lm, str) and lm.identity != stored.identity:
             raise ModelError(
                 f"the model at {lm.name} is not the one {saved.name} was saved with",
                 hint="its name, its tokenizer or its backend changed: name it with --lm to use it knowingly",
@@ -441,9 +441,9 @@ class ClassifierOptions(RemoteOptions):
         """Return whether a language model is asked about every text."""
         if self.saved is None:
             return self.resolved().scoring.asks_lm
-        from zicl.persistence import read_folder
+        from zicl.persistence import saved_lm
 
-        return read_folder(self.saved).get("lm") is not None
+        return saved_lm(self.saved) is not None
 
     def _check_remote(self, groups: Mapping[str, Any]) -> None:
         """Refuse settings of loading for a model behind a server, which is not loaded here."""

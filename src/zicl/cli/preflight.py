@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zicl._util.process import require_extra
-from zicl.exceptions import IndexMissingError, ModelNotFoundError, StorageError, UsageError
+from zicl.exceptions import IndexMissingError, ModelNotFoundError, UsageError
 
 
 def _corpus(path: str | Path) -> None:
@@ -40,9 +40,11 @@ def _save(path: Path) -> None:
 
 
 def _new_folder(path: Path) -> None:
-    """Check that a folder to write does not exist yet."""
+    """Check that a folder that --overwrite would replace does not exist yet."""
+    from zicl._util.files import exists_error
+
     if path.exists():
-        raise StorageError(f"{path} exists already", hint="choose another name with -o, or pass --overwrite")
+        raise exists_error(path, overwrite=True)
 
 
 def _file(path: str) -> None:
@@ -55,19 +57,24 @@ def _file(path: str) -> None:
 
 def _lm(spec: str) -> None:
     """Check that a model is in the catalog, a hub id, an address, or an existing folder or file."""
-    from zicl._util.catalog import catalog
-    from zicl._util.registry import did_you_mean
+    from zicl._util.hub import check_model_name
     from zicl.lm.remote.settings import is_remote
 
     if is_remote(spec):
         require_extra("remote", "a model behind a server", "httpx", "tenacity")
-    if is_remote(spec) or spec in catalog() or spec.startswith("hf:"):
-        return
-    path = Path(spec.removeprefix("gguf:")).expanduser()
-    if spec.startswith("gguf:") and not path.is_file():
-        raise ModelNotFoundError(f"there is no file {path}", hint="check the path behind gguf:")
-    if not path.exists() and "/" not in spec:
-        raise did_you_mean("language model", spec, (name for name, asset in catalog().items() if asset.kind == "lm"))
+    elif spec.startswith("gguf:") or spec.endswith(".gguf"):
+        path = Path(spec.removeprefix("gguf:")).expanduser()
+        if not path.is_file():
+            raise ModelNotFoundError(f"there is no file {path}", hint="give the path of a .gguf file")
+    elif not spec.startswith("hf:"):
+        check_model_name(spec, "lm")
+
+
+def _encoder(name: str) -> None:
+    """Check that an encoder is in the catalog, a hub id, or an existing folder."""
+    from zicl._util.hub import check_model_name
+
+    check_model_name(name, "encoder")
 
 
 def _pages(_: Any) -> None:
@@ -106,6 +113,7 @@ CHECKS: Mapping[str, Callable[[Any], None]] = {
     "file": _file,
     "fit": _file,
     "lm": _lm,
+    "encoder": _encoder,
     "corpus": _corpus,
 }
 

@@ -20,6 +20,7 @@ _OPTIONS = {
     "calibrate": "--calibrate",
     "budget": "--budget",
     "options": "--options-column",
+    "overwrite": "--overwrite",
     "calibration.method": "--calibrate",
     "pile.shares": "--shares",
     "pile.lm_rows": "--lm-rows",

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _LABELS = ("predicted", "labels")
 # Fewer texts are drawn by PCA in any case.
 _FEW = 15
-_GROUP = 1024
 _LAYOUTS = ("auto", "tsne", "pca")
 
 
@@ -54,7 +53,7 @@ def draw_map(
     json_output: JsonOption = False,
 ) -> None:
     """Draw labelled texts as a map in one HTML file: what is alike, what is unsure, what fits nothing."""
-    preflight(file=file, page=output, maps=True)
+    preflight(file=file, page=output, maps=True, encoder=encoder)
     if layout not in _LAYOUTS:
         raise UsageError(f"--layout {layout} is not known", hint=f"expected {', '.join(_LAYOUTS)}")
     from zicl.inputs.output import OutputMetadata
@@ -99,18 +98,15 @@ def draw_map(
 
 
 def _embed(name: str | None, report: ProgressReport, offline: bool, texts: Sequence[Text]) -> Vectors:
-    """Load the encoder, and return the vectors of texts, encoded in groups: progress is shown after each."""
+    """Load the encoder, and return the vectors of texts."""
+    import numpy as np
+
+    from zicl.retrieve.embedding import encode_in_chunks
     from zicl.retrieve.encoder import DEFAULT_ENCODER, load_encoder
 
     report("loading the encoder", 0, None)
-    encoder, parts = load_encoder(name or DEFAULT_ENCODER, offline=offline), []
-    for start in range(0, len(texts), _GROUP):
-        report("encoding the texts", start, len(texts))
-        parts.append(encoder.encode([str(text) for text in texts[start : start + _GROUP]]))
-    report("encoding the texts", len(texts), len(texts))
-    import numpy as np
-
-    return np.concatenate(parts)
+    encoder = load_encoder(name or DEFAULT_ENCODER, offline=offline)
+    return np.concatenate(list(encode_in_chunks(encoder, texts, report)))
 
 
 def _labelled(rows: list[InputRow], file: str, column: str | None) -> list[LabelledText]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from zicl._util.files import (
     check_replaceable,
+    exists_error,
     read_json,
     write_text,
 )
@@ -39,7 +40,7 @@ from zicl.corpus.shards import (
 from zicl.corpus.sources import Source
 from zicl.corpus.splitter import SplitMany
 from zicl.corpus.store import HASHES, SCHEMA, Corpus, finish_corpus
-from zicl.exceptions import EmptyCorpusError, StorageError, UsageError
+from zicl.exceptions import EmptyCorpusError, UsageError
 
 _DEFAULTS = BuildOptions()
 # A file beside the manifest that identifies the build; unlike the other files it depends on paths and times.
@@ -67,7 +68,7 @@ def build_corpus(
             raise UsageError(f"the maximum number of paragraphs, {name}, is {limit}; expected at least 1")
     remove_finished(target, MANIFEST)
     if target.exists() and not overwrite:
-        raise StorageError(f"{target} exists already", hint="choose another name with -o, or pass --overwrite")
+        raise exists_error(target, overwrite=True)
     check_replaceable(target, MANIFEST, "a corpus")
     can_resume = all(source.path != "-" for source in sources)
     with work_folder(target, f"{target} is being built by another process") as partial:

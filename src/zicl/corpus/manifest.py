@@ -134,4 +134,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             hint="build the corpus again, or install the version of zicl that wrote it "
             f"({manifest.get('zicl', 'unknown')!s:.20}; this is {__version__})",
         )
-    return check_schema(manifest, CorpusManifest, path, CorpusDamagedError, AGAIN)
+    check_schema(manifest, CorpusManifest, path, CorpusDamagedError, AGAIN)
+    # Not the model: a changed corpus keeps what people added to it.
+    return dict(manifest)

@@ -10,6 +10,8 @@ from zicl.exceptions import TextError, first_line
 from zicl.inputs.files import check_names, display_name, record_limit, too_long
 
 _ROWS = 256
+# Seconds from 1970, about thirty thousand years: later, Arrow's own text of a time is wrong.
+_LAST_SECOND = 900_000_000_000
 _KINDS = {"parquet": "Parquet", "arrow": "Arrow"}
 
 
@@ -27,9 +29,10 @@ def arrow_rows(
         for batch in (_parquet_batches if kind == "parquet" else _ipc_batches)(path, name, columns):
             if batch.nbytes > longest:
                 _check_lengths(batch, name, number, longest)
-            for row in batch.to_pylist():
+            values = {column: _values(batch.column(n), column, name) for n, column in enumerate(batch.schema.names)}
+            for row in range(batch.num_rows):
                 number += 1
-                yield number, row
+                yield number, {column: each[row] for column, each in values.items()}
     except TextError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError) as error:
@@ -88,8 +91,52 @@ def _there(columns: Sequence[str] | None, names: Sequence[str]) -> list[str] | N
 
 def _check_lengths(batch: Any, name: str, before: int, longest: int) -> None:
     for row in range(batch.num_rows):
-        if batch.slice(row, 1).nbytes > longest:
+        if sum(map(_size, batch.slice(row, 1).columns)) > longest:
             raise too_long(f"{name}, row {before + row + 1}")
+
+
+def _size(values: Any) -> int:
+    """Return how many bytes values have; of a dictionary, only the entries that they name count."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        return _size(values.dictionary_decode())
+    if pa.types.is_struct(values.type):
+        return sum(map(_size, values.flatten()))
+    return _size(values.flatten()) if isinstance(values, pa.ListArray | pa.LargeListArray) else int(values.nbytes)
+
+
+def _values(values: Any, column: str, name: str) -> list[Any]:
+    """Return the values of a column; a date or a time that Python has no number for is its text."""
+    import pyarrow as pa
+
+    try:
+        return list(values.to_pylist())
+    except UnicodeDecodeError:
+        # The file is damaged.
+        raise
+    except (ValueError, OverflowError, KeyError):
+        try:
+            return [_text_of_time(value) for value in values]
+        except (pa.ArrowException, ValueError, OverflowError, KeyError) as error:
+            raise TextError(
+                f"{name}: the column {column!r} has values of the type {values.type!s:.100} that cannot be read: "
+                f"{first_line(error)}",
+                hint="give it another type where the file is made, such as string, or leave the column out there",
+            ) from error
+
+
+def _text_of_time(value: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError, KeyError):
+        if not (pa.types.is_date(value.type) or pa.types.is_timestamp(value.type)):
+            raise
+        if abs(value.cast(pa.timestamp("s"), safe=False).value) > _LAST_SECOND:
+            raise
+        return value.cast(pa.string()).as_py()
 
 
 def check_parquet_fits(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from zicl._util.failures import storage_errors
-from zicl._util.files import atomic_write, file_hash, read_json, text_hash, write_json
+from zicl._util.files import atomic_write, exists_error, file_hash, read_json, text_hash, write_json
 from zicl._util.locks import locked
 from zicl._util.process import require_extra
 from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
@@ -75,11 +75,8 @@ def check_resumable(path: Path) -> None:
         return
     missing = [each.name for each in (rows, note) if not each.is_file()]
     if missing:
-        raise StorageError(
-            f"{there[0]} exists and was not written by zicl, or {missing[0]} is not beside it",
-            hint="choose another -o, or pass --overwrite",
-        )
-    if not path.exists() and _read_note(path).get("finished"):
+        raise exists_error(there[0], f"one that zicl wrote, with {missing[0]} beside it,", overwrite=True)
+    if not path.exists() and _read_note(path).finished:
         # The rows are those of a file that was moved away: they would be in the next one, too.
         raise StorageError(
             f"{path} was written and is gone, and {rows.name} still has its rows",
@@ -94,7 +91,7 @@ def begun_settings(path: Path) -> dict[str, Any] | None:
     check_resumable(path)
     note = _read_note(path)
     _hash_written(path, note)
-    return cast(dict[str, Any], note["settings"])
+    return note.settings
 
 
 def check_known_settings(path: Path, begun: Mapping[str, Any], known: Mapping[str, Any]) -> None:
@@ -124,9 +121,9 @@ def _other_settings(path: Path, changed: list[str]) -> UsageError:
     return UsageError(f"{path} was begun with other settings ({', '.join(changed)})", hint=hint)
 
 
-def _hash_written(path: Path, note: Mapping[str, Any]) -> Any:
+def _hash_written(path: Path, note: Note) -> Any:
     """Return the hash of the written chunks, if they are as they were: a file that a spreadsheet saved is not."""
-    rows, size, digest = rows_path(path), note["bytes"], hashlib.sha256()
+    rows, size, digest = rows_path(path), note.bytes, hashlib.sha256()
     if rows.stat().st_size < size:
         raise StorageError(f"{rows} is shorter than when zicl last wrote to it", hint="restore it, or pass --overwrite")
     with rows.open("rb") as stream:
@@ -134,7 +131,7 @@ def _hash_written(path: Path, note: Mapping[str, Any]) -> Any:
             digest.update(piece)
             size -= len(piece)
     is_made = rows != path and path.exists()
-    if digest.hexdigest() != note["sha256"] or (is_made and file_hash(path) not in note.get("made", [])):
+    if digest.hexdigest() != note.sha256 or (is_made and file_hash(path) not in note.made):
         raise StorageError(
             f"{path} was changed since zicl last wrote to it",
             hint="write the new rows to another -o, restore the file, or pass --overwrite",
@@ -195,7 +192,7 @@ class ClassifySettings(Strict):
     names: Entries[str] = Field(default_factory=list)
 
 
-def _read_note(path: Path) -> dict[str, Any]:
+def _read_note(path: Path) -> Note:
     """Return the note beside an output."""
     note = metadata_path(path)
     return check_schema(read_json(note, hint=_NEW), Note, note, StorageError, _NEW)
@@ -224,18 +221,16 @@ class OutputMetadata:
         if not metadata_path(path).is_file():
             return cls()
         note = _read_note(path)
-        if missing := {"columns", "labels"} - note["settings"].keys():
+        if missing := {"columns", "labels"} - note.settings.keys():
             raise UsageError(
                 f"{path} was not written by zicl classify: {metadata_path(path).name} has no {sorted(missing)[0]!r}",
                 hint="expected a file written by zicl classify --file … -o …",
             )
-        settings = ClassifySettings.model_validate(
-            check_schema(note["settings"], ClassifySettings, metadata_path(path), StorageError, _NEW)
-        )
+        settings = check_schema(note.settings, ClassifySettings, metadata_path(path), StorageError, _NEW)
         text, pair, options = settings.columns
         counted = settings.labels.startswith("count =")
         names = tuple(settings.names)
-        return cls(text or cls.text, pair, options, note["id"], counted, settings.decision, names, exists=True)
+        return cls(text or cls.text, pair, options, note.id, counted, settings.decision, names, exists=True)
 
 
 class OutputFile:
@@ -291,16 +286,16 @@ class OutputFile:
     def _resume(self) -> None:
         check_resumable(self.path)
         note = _read_note(self.path)
-        before, now = note["settings"], self._settings
+        before, now = note.settings, self._settings
         if before != now:
             changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
             raise _other_settings(self.path, changed)
         self._digest = _hash_written(self.path, note)
-        self._made, self._made_of = note.get("made", []), note.get("made_of", 0)
+        self._made, self._made_of = note.made, note.made_of
         self._finished = self.rows_path != self.path and self.path.exists()
-        self.truncated = self.rows_path.stat().st_size - note["bytes"]
+        self.truncated = self.rows_path.stat().st_size - note.bytes
         with storage_errors(self.rows_path), self.rows_path.open("r+b") as stream:
-            stream.truncate(note["bytes"])
+            stream.truncate(note.bytes)
         self._mark_done(self.records())
         if self.done and self.path.suffix == ".csv" and self._header() != self._columns:
             raise UsageError(f"{self.path} has other columns than this run would write", hint="choose another -o")

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zicl._util.catalog import catalog, find_asset
+from zicl._util.catalog import find_asset
+from zicl._util.hub import can_reach_hub, check_model_name, not_fetched
 from zicl._util.process import quiet
 from zicl._util.progress import ProgressReport, silent
-from zicl.exceptions import ModelError, ModelNotFoundError, OfflineError, first_line
+from zicl.exceptions import ModelError, ModelNotFoundError, first_line
 from zicl.lm.base import DEFAULT_LM, LanguageModel
 from zicl.lm.batching import is_out_of_memory, too_large_error
 from zicl.lm.devices import Placement, pick_device
@@ -62,7 +63,7 @@ def load_local(
     # Only the progress of a download is shown.
     with quiet() if options["local_files_only"] else contextlib.nullcontext():
         tokenizer = _load_tokenizer(spec, source, options)
-        model = _load_model(spec, source, {**options, **where}, offline=offline)
+        model = _load_model(spec, source, {**options, **where})
     note = read_note(Path(source)) if Path(source).is_dir() else {}
     weights = note.get("gguf_sha256") or getattr(model.config, "_commit_hash", None) or hash_weights(Path(source))
     if placement.device_map is None:
@@ -97,7 +98,8 @@ def _source(spec: str, *, offline: bool, report: ProgressReport) -> tuple[str, d
             f"{spec} names a revision, but {source} is a folder here, and folders have no revisions",
             hint=f"name the folder without a revision, ./{source}, or run from a place without such a folder",
         )
-    options: dict[str, Any] = {"local_files_only": offline or Path(source).is_dir(), "trust_remote_code": False}
+    local = offline or Path(source).is_dir() or not can_reach_hub(source, revision)
+    options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
     return source, {**options, "revision": revision} if revision else options
 
 
@@ -107,22 +109,13 @@ def resolve_model(spec: str, *, offline: bool = False, report: ProgressReport = 
         return str(converted_folder(Path(spec.removeprefix("gguf:")).expanduser(), report=report))
     if spec.startswith("hf:"):
         return spec.removeprefix("hf:")
-    if spec in catalog():
-        if catalog()[spec].kind != "lm":
-            raise ModelError(f"{spec} is not a language model", hint="see zicl models list")
-        return str(find_asset(spec, offline=offline, report=report))
-    if Path(spec).expanduser().is_dir():
-        return str(Path(spec).expanduser())
-    if "/" not in spec or spec.startswith((".", "/", "~")):
-        raise ModelNotFoundError(
-            f"there is no language model {spec!r}",
-            hint=f"name a catalog model ({', '.join(n for n, a in catalog().items() if a.kind == 'lm')}), "
-            "a folder, hf:OWNER/NAME, gguf:FILE, or the address of a server: http://HOST:PORT/v1#NAME",
-        )
-    return spec
+    check_model_name(spec, "lm")
+    if (fetched := find_asset(spec, offline=offline, report=report)) is not None:
+        return str(fetched)
+    return str(Path(spec).expanduser()) if Path(spec).expanduser().is_dir() else spec
 
 
-def _load_model(spec: str, source: str, options: dict[str, Any], *, offline: bool) -> Any:
+def _load_model(spec: str, source: str, options: dict[str, Any]) -> Any:
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
@@ -135,7 +128,7 @@ def _load_model(spec: str, source: str, options: dict[str, Any], *, offline: boo
                 f"{spec} cannot be placed on these devices: {first_line(error)}",
                 hint="use map:auto, which places every module; int8 weights need CUDA devices",
             ) from error
-        raise _not_found(spec, error, offline) from error
+        raise _not_found(spec, source, error, options) from error
     except (RuntimeError, MemoryError, SafetensorError) as error:
         if is_out_of_memory(error):
             raise too_large_error(spec, error) from error
@@ -169,15 +162,14 @@ def _load_tokenizer(spec: str, source: str, options: dict[str, Any]) -> Any:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if folder.is_dir():
             raise missing from error
-        raise _not_found(spec, error, options["local_files_only"]) from error
+        raise _not_found(spec, source, error, options) from error
 
 
-def _not_found(spec: str, error: Exception, offline: bool) -> ModelError:
-    reason = first_line(error)
-    if offline:
-        return OfflineError(f"{spec} is not on this machine: {reason}", hint="run once without --offline to fetch it")
+def _not_found(spec: str, source: str, error: Exception, options: dict[str, Any]) -> ModelError:
+    if options["local_files_only"] and not Path(source).is_dir():
+        return not_fetched(spec, error)
     return ModelNotFoundError(
-        f"the language model {spec!r} could not be loaded: {reason}",
+        f"the language model {spec!r} could not be loaded: {first_line(error)}",
         hint="check the name and the network; zicl models list shows models that do not need the hub",
     )
 

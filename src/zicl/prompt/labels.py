@@ -76,6 +76,14 @@ class Labels:
     counted: bool = False
 
     def __post_init__(self) -> None:
+        listed = isinstance(self.items, Iterable) and not isinstance(self.items, str | Mapping)
+        # A list would be no key of a cache.
+        object.__setattr__(self, "items", tuple(self.items) if listed else (self.items,))
+        if wrong := [item for item in self.items if not isinstance(item, Label)]:
+            raise LabelError(
+                f"Labels holds {wrong[0]!r:.60}, not a Label",
+                hint='names and mappings are for Labels.of: Labels.of(["terrible", "great"])',
+            )
         if len(self.items) < 2:
             raise LabelError(
                 f"{counted(len(self.items), 'label')} given; at least two are needed",

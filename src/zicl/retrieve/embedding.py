@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from zicl._util.cache import BoundedCache
+from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import stable_hash
 from zicl.inputs.pair import Text
 from zicl.retrieve.encoder import Encoder, Vectors
@@ -16,6 +17,8 @@ from zicl.retrieve.encoder import Encoder, Vectors
 GROUP = 4096
 # The vectors of this many texts are kept: 30 MB of 384 numbers each.
 _KEPT = 20_000
+# Large enough to form batches of texts of similar length, small enough to report progress.
+_CHUNK = 1024
 
 
 class BatchEmbedder:
@@ -48,6 +51,14 @@ class BatchEmbedder:
             vectors = self.encoder.encode(texts)
             self._cache.put(key, vectors, weight=len(texts))
         return vectors
+
+
+def encode_in_chunks(encoder: Encoder, texts: Sequence[Text], report: ProgressReport = silent) -> Iterator[Vectors]:
+    """Yield the vectors of texts, stripped, chunk by chunk; a pair is encoded as one text."""
+    for start in range(0, len(texts), _CHUNK):
+        report("encoding the texts", start, len(texts))
+        yield encoder.encode([str(text.strip()) for text in texts[start : start + _CHUNK]])
+    report("encoding the texts", len(texts), len(texts))
 
 
 def each_text(embed: Callable[[Text], Vectors]) -> Callable[[Sequence[Text]], Vectors]:

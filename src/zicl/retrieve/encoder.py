@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zicl._util.catalog import find_asset
+from zicl._util.hub import can_reach_hub, check_model_name, not_fetched
 from zicl._util.process import quiet
-from zicl.exceptions import ModelNotFoundError, OfflineError, first_line
+from zicl.exceptions import ModelNotFoundError, first_line
 from zicl.inputs.beginnings import beginning
 from zicl.retrieve.onnx import OnnxEncoder, is_onnx_encoder
 
@@ -116,6 +117,7 @@ def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: 
 
     SimCSE models get the pooling that their authors published.
     """
+    check_model_name(name, "encoder")
     asset = find_asset(name, offline=offline)
     source = str(asset) if asset else name
     if is_onnx_encoder(Path(source)):
@@ -127,7 +129,8 @@ def _load_sentence_encoder(name: str, source: str, *, offline: bool, device: str
     # Imported only here: it takes seconds, and ONNX encoders do without.
     from sentence_transformers import SentenceTransformer
 
-    local = offline or Path(source).is_dir()
+    is_folder = Path(source).is_dir()
+    local = offline or is_folder or not can_reach_hub(source)
     try:
         with quiet() if local else contextlib.nullcontext():
             if "simcse" in Path(name).name.lower():
@@ -135,10 +138,8 @@ def _load_sentence_encoder(name: str, source: str, *, offline: bool, device: str
             else:
                 model = SentenceTransformer(source, device=device, local_files_only=local)
     except (OSError, ValueError) as error:
-        if offline and not Path(source).is_dir():
-            raise OfflineError(
-                f"the encoder {name!r} is not on this machine", hint="run once without --offline"
-            ) from error
+        if local and not is_folder:
+            raise not_fetched(f"the encoder {name!r}", error) from error
         raise ModelNotFoundError(
             f"the encoder {name!r} could not be loaded: {first_line(error)}",
             hint="name a catalog model (zicl models list), a folder, or the id of a sentence-transformers model",

@@ -67,4 +67,6 @@ def read_index_manifest(corpus: Path) -> dict[str, Any]:
             f"version of zicl reads formats {FORMAT} and {COMPRESSED_FORMAT} with the kinds {', '.join(KINDS[1:])}",
             hint=again,
         )
-    return check_schema(manifest, IndexManifest, path, CorpusDamagedError, again)
+    check_schema(manifest, IndexManifest, path, CorpusDamagedError, again)
+    # Not the model: a changed corpus keeps what people added to it.
+    return dict(manifest)

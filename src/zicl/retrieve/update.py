@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.files import read_json, write_json
+from zicl._util.files import exists_error, read_json, write_json
 from zicl._util.locks import clear_folder, publish, remove_finished, work_folder
 from zicl._util.progress import ProgressReport, silent
 from zicl.corpus.builder import build_key
@@ -54,7 +54,7 @@ def add_domains(
     # Change the corpus that a link leads to, not the link.
     target = old.path.resolve() if output is None else Path(output)
     if output is not None and target.exists():
-        raise StorageError(f"{target} exists already", hint="choose another name with -o")
+        raise exists_error(target)
     options = BuildOptions(**old.manifest["options"])
     options = replace(options, domain_paragraphs={**options.domain_paragraphs, **(domain_paragraphs or {})})
     options = options if text_column is None else replace(options, text_column=text_column)

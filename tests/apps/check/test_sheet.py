@@ -39,7 +39,7 @@ def test_the_sheet_is_written_read_and_kept(tmp_path):
     write_sheet(path, sheet, overwrite=True)
     assert not any(row.gold for row in read_sheet(path).rows)
     path.write_text("id,text\n1,Something else.\n")
-    with pytest.raises(StorageError, match="no sheet to label"):
+    with pytest.raises(StorageError, match="it is a file, and a sheet to label was expected"):
         write_sheet(path, sheet)
     with pytest.raises(UsageError, match=r"is a \.csv or \.xlsx file"):
         write_sheet(tmp_path / "x.jsonl", sheet)

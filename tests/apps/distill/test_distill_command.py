@@ -159,7 +159,7 @@ def test_what_needs_a_language_model_says_so(run, options, texts, tmp_path):
         (["-f", "few.txt", "-o", "x.zicl-clf", "--labels", "a,b"], 2, "1 different text was given"),
         (["-f", "rows.csv", "-o", "x.zicl-clf"], 2, "no labels were given"),
         (["-f", "rows.csv", "-o", "there", "--labels", "a,b"], 1, "exists already"),
-        (["-f", "rows.csv", "-o", "kept", "--overwrite", "--labels", "a,b"], 1, "exists and is not a saved classifier"),
+        (["-f", "rows.csv", "-o", "kept", "--overwrite", "--labels", "a,b"], 1, "and a saved classifier was expected"),
     ],
 )
 def test_errors_say_what_to_do_and_leave_nothing_behind(run, texts, tmp_path, monkeypatch, arguments, code, message):

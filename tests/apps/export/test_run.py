@@ -81,7 +81,7 @@ def test_another_folder_is_not_replaced(tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/labels.json").write_text("{}")
     classifier = ZICLClassifier(None, LABELS, encoder=BagEncoder(), method="encoder").fit()
-    with pytest.raises(StorageError, match="exists and is not"):
+    with pytest.raises(StorageError, match="exists already: it is a folder, and an exported classifier was expected"):
         export(classifier, tmp_path / "notes", overwrite=True)
 
 

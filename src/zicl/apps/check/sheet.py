@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat
 
 from zicl._util.counts import counted
-from zicl._util.files import atomic_write, read_json, write_text
+from zicl._util.files import atomic_write, exists_error, read_json, write_text
 from zicl._util.process import require_extra
 from zicl._util.schema import Entries, Strict, check_schema
 from zicl.apps.check import label_studio
@@ -295,15 +295,14 @@ def _read_key(path: Path) -> Sheet:
     if not key.is_file():
         raise StorageError(f"{key}, which holds the predictions for the rows of {path}, is missing", hint=_KEY_HINT)
     content = read_json(key, hint=_KEY_HINT)
-    check_schema(content, KeyContent, key, StorageError, _KEY_HINT)
-    return Sheet(tuple(content["labels"]), tuple(map(_drawn_row, content["rows"])))
+    checked = check_schema(content, KeyContent, key, StorageError, _KEY_HINT)
+    return Sheet(tuple(checked.labels), tuple(map(_drawn_row, checked.rows)))
 
 
-def _drawn_row(entry: Mapping[str, Any]) -> SheetRow:
-    names = (each.name for each in fields(OutputPrediction))
-    given = {name: entry[name] for name in names if name in entry}
-    text = Pair(**entry["text"]) if isinstance(entry["text"], dict) else entry["text"]
-    return SheetRow(OutputPrediction(**{**given, "text": text}), entry["stratum"], entry["weight"])
+def _drawn_row(row: KeyRow) -> SheetRow:
+    text = row.text if isinstance(row.text, str) else Pair(row.text.first, row.text.second)
+    prediction = OutputPrediction(row.id, text, row.predicted, row.margin, row.choices, row.multi)
+    return SheetRow(prediction, row.stratum, row.weight)
 
 
 class _RowMatcher:
@@ -339,9 +338,7 @@ def _check_unlabelled(path: Path) -> None:
     try:
         gold = [cell_text(row.columns["gold"]).strip() for row in _sheet_rows(path)]
     except (TextError, KeyError) as error:
-        raise StorageError(
-            f"{path} exists and is no sheet to label", hint="choose another -o, or pass --overwrite"
-        ) from error
+        raise exists_error(path, "a sheet to label", overwrite=True) from error
     filled = sum(map(bool, gold))
     if filled:
         raise StorageError(

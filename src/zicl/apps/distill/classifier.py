@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,10 @@ from zicl.inputs.texts import check_texts
 from zicl.persistence import (
     CLASSIFIER,
     FORMAT,
-    check_content,
     check_label_names,
     encoder_content,
     find_encoder,
+    read_content,
     read_linear,
     read_saved_labels,
     write_folder,
@@ -36,14 +36,13 @@ from zicl.persistence import (
 )
 from zicl.prompt.labels import Labels
 from zicl.prompt.template import Template, get_template
-from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
+from zicl.retrieve.embedding import encode_in_chunks
+from zicl.retrieve.encoder import Encoder, load_encoder
 from zicl.score.calibration import Scores, log_softmax
 from zicl.score.manifest import ModelEntry
 from zicl.score.pile import Linear
 
 _WEIGHTS = "weights.safetensors"
-# Large enough to form batches of texts of similar length, small enough to report progress.
-_CHUNK = 1024
 
 
 @dataclass(frozen=True)
@@ -141,11 +140,15 @@ class AgreementEntry(Strict):
 class TeacherPromptEntry(Strict):
     """The part of the teacher's settings that is used: whether its texts were pairs."""
 
+    model_config = ConfigDict(extra="allow")
+
     template: str | Annotated[list[str], Field(min_length=2, max_length=2)]
 
 
 class TeacherEntry(Strict):
-    """The teacher's fingerprint."""
+    """The teacher's fingerprint: all of it is kept, and of it only the template is used."""
+
+    model_config = ConfigDict(extra="allow")
 
     prompt: TeacherPromptEntry
 
@@ -277,12 +280,6 @@ class DistilledClassifier(TextClassifier):
         return save_distilled(self, path)
 
 
-def encode_in_chunks(encoder: Encoder, texts: Sequence[Text]) -> Iterator[Vectors]:
-    """Yield the vectors of texts, stripped, chunk by chunk; a pair is encoded as one text."""
-    for start in range(0, len(texts), _CHUNK):
-        yield encoder.encode([str(text.strip()) for text in texts[start : start + _CHUNK]])
-
-
 def save_distilled(
     classifier: DistilledClassifier, path: str | Path, *, overwrite: bool = False, work: Path | None = None
 ) -> Path:
@@ -310,24 +307,22 @@ def save_distilled(
     return write_folder(folder, content, classifier.labels_.to_toml(), add=add_weights, overwrite=overwrite)
 
 
-def load_distilled(
-    folder: Path, content: dict[str, Any], *, encoder: str | Encoder | None = None, offline: bool = False
-) -> DistilledClassifier:
-    """Load the classifier of a folder whose classifier.json holds ``content``; ``encoder`` replaces the saved one."""
-    check_content(folder, content, DistilledContent)
-    linear = read_linear(folder / _WEIGHTS, content["weights"], len(content["labels"]))
-    origin = None if content["distilled"] is None else DistillationRecord.from_dict(content["distilled"])
-    saved = content["encoder"]
+def load_distilled(folder: Path, *, encoder: str | Encoder | None = None, offline: bool = False) -> DistilledClassifier:
+    """Load the classifier of a folder; ``encoder`` replaces the saved one."""
+    content = read_content(folder, DistilledContent)
+    linear = read_linear(folder / _WEIGHTS, content.weights, len(content.labels))
+    origin = None if content.distilled is None else DistillationRecord.from_dict(content.distilled.model_dump())
+    saved = content.encoder
     if encoder is None:
         encoder = find_encoder(folder, saved)
     if isinstance(encoder, str):
         encoder = load_encoder(encoder, offline=offline)
-    if encoder.identity != saved["identity"]:
+    if encoder.identity != saved.identity:
         raise EncoderMismatchError(
-            f"the encoder {encoder.name} is not the one {folder.name} was distilled with, {saved['name']}",
+            f"the encoder {encoder.name} is not the one {folder.name} was distilled with, {saved.name}",
             hint="its weights or tokenizer changed: get the old ones, or distil again",
         )
     labels = read_saved_labels(folder)
-    check_label_names(folder, labels, content["labels"])
-    labels = Labels(tuple(labels[name] for name in content["labels"]))
+    check_label_names(folder, labels, content.labels)
+    labels = Labels(tuple(labels[name] for name in content.labels))
     return DistilledClassifier(linear, labels, encoder, origin).fit()

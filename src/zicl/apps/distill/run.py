@@ -13,21 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zicl._util.counts import counted
-from zicl._util.files import check_replaceable, text_hash
+from zicl._util.files import check_replaceable, exists_error, text_hash
 from zicl._util.locks import remove_finished, work_folder
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.apps.distill.agreement import measure_agreement
-from zicl.apps.distill.classifier import DistillationRecord, DistilledClassifier, encode_in_chunks, save_distilled
+from zicl.apps.distill.classifier import DistillationRecord, DistilledClassifier, save_distilled
 from zicl.apps.distill.train import diverse_sample, train
 from zicl.classifier import ZICLClassifier
 from zicl.config import ONE_LABEL
-from zicl.exceptions import ConfigError, StorageError, TextError, UsageError
+from zicl.exceptions import ConfigError, TextError, UsageError
 from zicl.inputs.output import OutputFile
 from zicl.inputs.pair import Text, text_key
 from zicl.inputs.texts import check_texts
 from zicl.persistence import CLASSIFIER
-from zicl.retrieve.encoder import Encoder, Vectors, load_encoder
+from zicl.retrieve.embedding import encode_in_chunks
+from zicl.retrieve.encoder import Encoder, load_encoder
 from zicl.score.calibration import Scores
 
 SAMPLE, HELD_OUT = 2000, 0.2
@@ -81,7 +82,7 @@ def distill(
     distinct = distinct_texts(checked)
     if encoder is None:
         encoder = load_encoder(offline=teacher.offline) if teacher.index_ is None else teacher.index_.encoder
-    vectors = _embed(encoder, distinct, report)
+    vectors = np.concatenate(list(encode_in_chunks(encoder, distinct, report)))
     report("drawing the sample", 0, 1)
     chosen = diverse_sample(vectors, sample, teacher.seed_)
     report("drawing the sample", 1, 1)
@@ -118,7 +119,7 @@ def distill_to(
     """Distil and save to a folder; an interrupted run is resumed from ``NAME.partial`` beside it."""
     remove_finished(output, CLASSIFIER)
     if output.exists() and not overwrite:
-        raise StorageError(f"{output} exists already", hint="choose another name with -o, or pass --overwrite")
+        raise exists_error(output, overwrite=True)
     check_replaceable(output, CLASSIFIER, "a saved classifier")
     # Checked before the work folder is made: a wrong call leaves nothing behind.
     texts = _check(teacher, texts, sample, held_out)
@@ -172,17 +173,6 @@ def split_rows(count: int, held_out: float, seed: int) -> tuple[NDArray[np.int64
     held = min(max(1, round(count * held_out)), count - 2)
     mixed = rng(seed, "rows to compare on").permutation(count)
     return np.sort(mixed[held:]), np.sort(mixed[:held])
-
-
-def _embed(encoder: Encoder, texts: Sequence[Text], report: ProgressReport) -> Vectors:
-    parts: list[Vectors] = []
-    done = 0
-    report("embedding", 0, len(texts), "texts")
-    for vectors in encode_in_chunks(encoder, texts):
-        parts.append(vectors)
-        done += len(vectors)
-        report("embedding", done, len(texts), "texts")
-    return np.concatenate(parts)
 
 
 def query_teacher(

@@ -20,7 +20,7 @@ import numpy as np
 
 from zicl._util.catalog import catalog
 from zicl._util.counts import counted
-from zicl._util.files import atomic_write, check_replaceable, write_json, write_text
+from zicl._util.files import atomic_write, check_replaceable, exists_error, write_json, write_text
 from zicl._util.process import __version__
 from zicl.apps.distill.classifier import DistilledClassifier
 from zicl.apps.export.head import ensemble_head, linear_head
@@ -28,7 +28,6 @@ from zicl.classifier import ZICLClassifier
 from zicl.config import ONE_LABEL, Decision
 from zicl.exceptions import EncoderMismatchError, StorageError, UsageError
 from zicl.lm.model_cache import cached_encoder
-from zicl.persistence import exists_error
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.onnx import MODEL, TOKENIZER, OnnxEncoder
 from zicl.score.experts import neutral_sentences
@@ -68,7 +67,7 @@ def export(classifier: ZICLClassifier | DistilledClassifier, path: str | Path, *
     """
     folder = Path(path)
     if folder.exists() and not overwrite:
-        raise exists_error(folder)
+        raise exists_error(folder, overwrite=True)
     # Other folders may have a file of labels.
     check_replaceable(folder, HEAD, "an exported classifier")
     encoder = _onnx_encoder(_encoder(classifier))
