@@ -53,7 +53,7 @@ def draw(file: Path, python: Path, out: Path) -> dict[str, Any]:
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     texts, gold = [row["text"] for row in rows], [row["label"] for row in rows]
     vectors = load_encoder().encode(texts)
-    shown = zicl.map_texts(zicl.ZICLClassifier(labels=LABELS).fit(texts), texts)
+    shown = zicl.ZICLClassifier(labels=LABELS).fit(texts).map(texts)
     pages = {"zicl": shown.save(out / "zicl.html")}
     with tempfile.TemporaryDirectory() as scratch:
         np.savez(Path(scratch) / "request.npz", vectors=vectors, labels=np.array([row.label for row in shown.rows]))

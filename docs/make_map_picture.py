@@ -27,8 +27,7 @@ def main() -> None:
 
     texts = [json.loads(line)["text"] for line in lines]
     with tempfile.TemporaryDirectory() as temporary, chromium(Path(temporary)) as browser:
-        clf = zicl.ZICLClassifier(labels=LABELS).fit(texts)
-        page = zicl.map_texts(clf, texts).save(Path(temporary) / "map.html")
+        page = zicl.ZICLClassifier(labels=LABELS).fit(texts).map(texts).save(Path(temporary) / "map.html")
         browser.set_window_size(1240, 860)
         browser.get(page.as_uri())
         wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, "#rows tr")) > 1)

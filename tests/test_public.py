@@ -21,8 +21,7 @@ def test_public_names():
         "Calibration", "CandidateFilter", "Corpus", "DistilledClassifier", "Explanation", "Index", "Label", "Labelling",
         "Labels", "LanguageModel", "Pair", "Pile", "Prediction", "PromptSettings", "Query", "RemoteSettings",
         "Retrieval", "Retrieved", "Retriever", "Scoring", "ZICLClassifier", "ZICLError", "__version__", "build_corpus",
-        "build_index", "distill", "export", "find_sources", "load", "load_encoder", "load_lm", "map_texts",
-        "suggest",
+        "build_index", "distill", "export", "find_sources", "load", "load_encoder", "load_lm", "suggest",
     ]  # fmt: skip
     for name in zicl.__all__:
         assert getattr(zicl, name) is not None

@@ -54,7 +54,6 @@ _PUBLIC = {
     "DistilledClassifier": "zicl.apps.distill.classifier",
     "distill": "zicl.apps.distill.run",
     "export": "zicl.apps.export.run",
-    "map_texts": "zicl.apps.map.run",
     "suggest": "zicl.apps.suggest.run",
 }
 __all__ = ["__version__", *_PUBLIC]
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
     from zicl.apps.distill.classifier import DistilledClassifier
     from zicl.apps.distill.run import distill
     from zicl.apps.export.run import export
-    from zicl.apps.map.run import map_texts
     from zicl.apps.suggest.run import suggest
     from zicl.classifier import ZICLClassifier, load
     from zicl.config import Calibration, Labelling, Pile, PromptSettings, Retrieval, Scoring

@@ -68,6 +68,8 @@ from zicl.score.results import Prediction
 
 # Saved classifiers of other classes, by kind; each is loaded by the module that knows it.
 SAVED_KINDS = Registry("kind of saved classifier", {"distilled": "zicl.apps.distill.classifier:load_distilled"})
+# What is built on any classifier and is also a method of it.
+EXTENSIONS = Registry("method", {"map": "zicl.apps.map.run:map_texts"})
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):
@@ -80,6 +82,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         tags.no_validation = True
         tags.requires_fit = True
         return tags
+
+    def map(self, X: Iterable[Any], *, layout: str = "auto", seed: int = 0) -> Any:
+        """Label texts and lay them out in two dimensions: a ``TextMap`` to ``save`` as a page; notebooks show it.
+
+        ``layout`` is ``"tsne"``, ``"pca"``, or ``"auto"``: t-SNE where openTSNE is installed.
+        """
+        return EXTENSIONS.get("map")(self, X, layout=layout, seed=seed)
 
 
 def binary_difference(columns: NDArray[np.float64]) -> NDArray[np.float64]:

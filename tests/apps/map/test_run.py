@@ -9,7 +9,7 @@ from tests.apps.distill.conftest import SENTENCES
 from tests.conftest import BagEncoder
 from zicl import ZICLClassifier
 from zicl.apps.map.layout import lay_out
-from zicl.apps.map.run import LabelledText, make_map, map_texts
+from zicl.apps.map.run import LabelledText, make_map
 from zicl.exceptions import TextError
 
 LABELS = ["film", "food", "train"]
@@ -22,7 +22,7 @@ def rows():
 
 def test_a_classifier_draws_its_texts():
     classifier = ZICLClassifier(None, LABELS, encoder=BagEncoder(), method="z-icl+").fit(SENTENCES)
-    found = map_texts(classifier, SENTENCES, layout="pca")
+    found = classifier.map(SENTENCES, layout="pca")
     predictions = classifier.classify(SENTENCES)
     assert [row.label for row in found.rows] == [each.label for each in predictions]
     assert (
@@ -117,7 +117,7 @@ def test_whatever_a_table_holds_is_drawn(run, tmp_path, encoder_folder):
 def test_a_map_shows_the_encoder_that_the_classifier_asks(index):
     """A corpus has its own encoder, also where no demonstration is shown."""
     classifier = ZICLClassifier(index, LABELS, method="z-icl+").fit(SENTENCES)
-    found = map_texts(classifier, SENTENCES, layout="pca")
+    found = classifier.map(SENTENCES, layout="pca")
     vectors = classifier.ensemble_.encoder_expert.text_vectors(SENTENCES)
     assert found.points == pytest.approx(lay_out(vectors, "pca"), abs=1e-5)
 

@@ -141,11 +141,7 @@ def map_texts(
     limit: int = MAX_POINTS,
     report: ProgressReport = silent,
 ) -> TextMap:
-    """Label texts with a fitted classifier and lay them out in two dimensions; a notebook shows the map by itself.
-
-    ``layout`` is ``"tsne"``, ``"pca"``, or ``"auto"``: t-SNE where openTSNE is installed. Of more than ``limit`` texts
-    a sample is drawn, with ``seed``.
-    """
+    """Label texts with a fitted classifier, and lay them out."""
     predictions: Sequence[Prediction | DistilledPrediction] = classifier.classify(check_texts(texts))
     rows = [labelled_text(str(number), each) for number, each in enumerate(predictions, start=1)]
     return make_map(rows, _embedder(classifier), layout=layout, seed=seed, limit=limit, report=report)
