@@ -127,7 +127,7 @@ def test_cells_of_a_workbook_keep_their_types(run, command, tmp_path):
 
 
 def test_a_csv_file_has_a_byte_order_mark_where_spreadsheets_need_it(run, command, tickets, tmp_path):
-    """The one rule for outputs and for sheets to label."""
+    """An output where its input has one, a sheet to label where it holds more than ASCII."""
     plain, marked, sheet = tmp_path / "plain.csv", tmp_path / "marked.csv", tmp_path / "sheet.csv"
     mark = "\ufeff".encode()
     assert run(*command, "-o", plain)[0] == 0
@@ -135,6 +135,9 @@ def test_a_csv_file_has_a_byte_order_mark_where_spreadsheets_need_it(run, comman
     assert plain.read_bytes().isascii()
     assert sheet.read_bytes().isascii()
     tickets.write_text(tickets.read_text() + '99,"The crème brûlée was cold."\n', encoding="utf-8")
+    assert run(*command, "-o", plain, "--overwrite")[0] == 0
+    assert not plain.read_bytes().startswith(mark)
+    tickets.write_text(tickets.read_text(encoding="utf-8"), encoding="utf-8-sig")
     for _ in range(2):
         code, _, err = run(*command, "-o", marked)
         assert code == 0, err

@@ -40,6 +40,7 @@ from zicl.cli.summary import (
     read_earlier,
 )
 from zicl.exceptions import UsageError
+from zicl.inputs.files import begins_with_mark
 from zicl.inputs.pair import Pair, Text
 
 if TYPE_CHECKING:
@@ -166,7 +167,13 @@ def classify(
             ]
         classifier = label_sets[0].classifier
         _note_unused_corpus(options, classifier)
-        writer = RecordWriter.of(label_sets, kinds, review=review_below is not None, json_output=json_output)
+        writer = RecordWriter.of(
+            label_sets,
+            kinds,
+            review=review_below is not None,
+            json_output=json_output,
+            marked=file is not None and begins_with_mark(file),
+        )
         _check_rows(classifier, filled, writer.columns, {"--options-column": options_column})
         _check_row_options(classifier, rows, file)
         if _has_ensemble(classifier):

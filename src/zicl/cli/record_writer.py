@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,22 +23,30 @@ if TYPE_CHECKING:
 class RecordWriter:
     """Where records go, and which of the columns that zicl can add: a file has those a person asks for, JSON all.
 
-    ``added`` are the columns of the file, ``printed`` those of JSON, if it is wanted.
+    ``added`` are the columns of the file, ``printed`` those of JSON, if it is wanted. A new .csv file that is
+    ``marked`` begins with a byte-order mark.
     """
 
     added: list[str]
     printed: list[str] | None
+    marked: bool = False
     file: OutputFile | None = field(default=None, init=False)
 
     @classmethod
     def of(
-        cls, label_sets: Sequence[LabelSet], kinds: Collection[str] | None, *, review: bool, json_output: bool
+        cls,
+        label_sets: Sequence[LabelSet],
+        kinds: Collection[str] | None,
+        *,
+        review: bool,
+        json_output: bool,
+        marked: bool,
     ) -> RecordWriter:
         """Return the writer for these sets of labels and kinds of columns (None: the usual ones)."""
         added = [name for each in label_sets for name in each.written(kinds, review=review)]
         known = [name for each in label_sets for name in each.columns]
         printed = (known if kinds is None else added) if json_output else None
-        return cls(added, printed)
+        return cls(added, printed, marked)
 
     @property
     def columns(self) -> list[str]:
@@ -58,15 +65,13 @@ class RecordWriter:
     ) -> None:
         """Open the file, which has the columns of the ``rows`` and those that are added; resume an unfinished one."""
         columns = [*dict.fromkeys(name for row in rows for name in row.columns), *self.added]
-        # Columns of labels name them all.
-        cells = chain(columns, settings["names"], (value for row in rows for value in row.columns.values()))
         self.file = OutputFile(
             path,
             settings,
             columns,
             id_column=id_column,
             text_columns=text_columns,
-            marked=not all(str(cell).isascii() for cell in cells),
+            marked=self.marked,
             overwrite=overwrite,
         )
         if self.file.truncated:

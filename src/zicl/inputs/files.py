@@ -132,6 +132,14 @@ def check_names(names: Sequence[str], file: str) -> None:
         )
 
 
+def begins_with_mark(path: str) -> bool:
+    """Return whether a file begins with a byte-order mark, as spreadsheets write it and need it."""
+    if not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as stream:
+        return stream.read(3).startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
 def no_column(message: str, name: str, columns: Iterable[object], fix: str = "") -> TextError:
     """Return the error for a column that is not there: its hint has the nearest name, how to ``fix`` it, and all names.
 

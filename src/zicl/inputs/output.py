@@ -39,8 +39,7 @@ from zicl.inputs.files import check_not_read, split_sheet
 from zicl.inputs.tables import InputRow
 
 _APPENDED, _MADE_OF_ROWS = (".csv", ".jsonl"), (".xlsx", ".parquet")
-# A .csv file begins with it if it holds more than ASCII: spreadsheets take that for another encoding otherwise. Without
-# need there is none: other programs take it for a part of the first column's name.
+# Without it spreadsheets take UTF-8 for another encoding; other programs take it for a part of the first column's name.
 BYTE_ORDER_MARK = "\ufeff"
 _NEW = "pass --overwrite, or choose another -o: which rows are complete is not known without it"
 
