@@ -27,7 +27,7 @@ from zicl._util.failures import explain, storage_error, storage_errors
 def test_memory_that_ran_out(error):
     found = explain(error)
     assert "memory ran out" in found.message
-    assert "--batch-size" in found.hint
+    assert "`scoring.batch_size`" in found.hint
     assert found.exit_code == 1
 
 

@@ -99,9 +99,9 @@ def memory_error(error: BaseException) -> ZICLError | None:
         return None
     return MemoryLimitError(
         f"memory ran out: {first_line(error)}",
-        hint="lower what is held at once (--max-paragraphs or --index ivf-sq8 for a corpus; --batch-size, --k or "
-        "--dtype bfloat16 for a language model), or raise the limit (ulimit -v, the memory of the container); "
-        "then run it again: builds and -o files are resumed",
+        hint="lower what is held at once (--max-paragraphs or --index ivf-sq8 for a corpus; `scoring.batch_size`, "
+        "`retrieval.k` or `scoring.dtype='bfloat16'` for a language model), or raise the limit (ulimit -v, the memory "
+        "of the container); then run it again: builds and -o files are resumed",
     )
 
 

@@ -31,10 +31,12 @@ def main() -> None:
 
 
 def _run() -> None:
+    from typer.main import get_command
+
     from zicl._util.printable import printable
     from zicl.cli.app import app
     from zicl.cli.help import check_renamed
-    from zicl.cli.spelling import as_options
+    from zicl.cli.spelling import as_options, options_of
 
     try:
         check_renamed(sys.argv[1:])
@@ -46,7 +48,8 @@ def _run() -> None:
         shown = error if isinstance(error, ZICLError) else explain(error)
         if shown is None:
             raise
-        sys.stderr.write(f"zicl: {printable(as_options(str(shown)))}\n")
+        known = options_of(get_command(app), sys.argv[1:])
+        sys.stderr.write(f"zicl: {printable(as_options(str(shown), known))}\n")
         sys.exit(shown.exit_code)
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:

@@ -16,17 +16,23 @@ from zicl.cli.preflight import preflight
 def export(
     classifier: Annotated[Path, typer.Argument(help="A saved classifier: a folder NAME.zicl-clf.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    corpus: Annotated[
+        Path | None, typer.Option("--corpus", "-c", help="Where its corpus is now, if elsewhere.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option("--encoder", help="Where its encoder is now, if elsewhere.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an exported classifier.")] = False,
     offline: OfflineOption = False,
     json_output: JsonOption = False,
 ) -> None:
     """Export a classifier as ONNX files with a short script: no torch, no zicl, the same probabilities."""
-    preflight(saved=classifier, new_folder=None if overwrite else output)
+    preflight(saved=classifier, new_folder=None if overwrite else output, corpus=corpus, encoder=encoder)
     from zicl.apps.distill.classifier import DistilledClassifier
+    from zicl.apps.export.run import check_exportable
     from zicl.apps.export.run import export as write
     from zicl.classifier import ZICLClassifier, load
 
-    loaded = load(classifier, offline=offline)
+    check_exportable(classifier)
+    loaded = load(classifier, index=corpus, encoder=encoder, offline=offline)
     assert isinstance(loaded, ZICLClassifier | DistilledClassifier)
     folder = write(loaded, output, overwrite=overwrite)
     size = sum(path.stat().st_size for path in folder.iterdir())

@@ -69,6 +69,14 @@ def test_what_asks_a_language_model_is_refused(index, lm, tmp_path):
         export(classifier, tmp_path / "out")
 
 
+def test_the_command_loads_no_language_model_to_refuse_it(run, index, lm, tmp_path, monkeypatch):
+    ZICLClassifier(index, ["terrible", "great"], lm, method="no-demos").fit().save(tmp_path / "asks.zicl-clf")
+    monkeypatch.setattr("zicl.classifier.load", lambda *_, **__: pytest.fail("it was loaded"))
+    code, _, err = run("export", tmp_path / "asks.zicl-clf", "-o", tmp_path / "out")
+    assert code == 2
+    assert "no-demos asks a language model about every text" in err
+
+
 def test_an_encoder_without_onnx_is_refused(tmp_path):
     classifier = ZICLClassifier(None, LABELS, encoder=BagEncoder(), method="encoder").fit()
     with pytest.raises(UsageError, match="only ONNX encoders") as raised:

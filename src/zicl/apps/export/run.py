@@ -28,9 +28,11 @@ from zicl.classifier import ZICLClassifier
 from zicl.config import ONE_LABEL, Decision
 from zicl.exceptions import EncoderMismatchError, StorageError, UsageError
 from zicl.lm.model_cache import cached_encoder
+from zicl.persistence import read_folder
 from zicl.retrieve.encoder import Encoder
 from zicl.retrieve.onnx import MODEL, TOKENIZER, OnnxEncoder
 from zicl.score.experts import neutral_sentences
+from zicl.score.manifest import ClassifierContent
 
 HEAD, MANIFEST = "head.onnx", "labels.json"
 # What a probability may differ by from the classifier's own.
@@ -89,6 +91,20 @@ def export(classifier: ZICLClassifier | DistilledClassifier, path: str | Path, *
     return folder
 
 
+def check_exportable(folder: Path) -> None:
+    """Check that a saved classifier asks no language model, before one is loaded."""
+    content = read_folder(folder)
+    if isinstance(content, ClassifierContent) and content.lm is not None:
+        raise _asks_lm(content.method)
+
+
+def _asks_lm(method: str) -> UsageError:
+    return UsageError(
+        f"{method} asks a language model about every text, which cannot be exported",
+        hint="export what was fitted with z-icl+ or encoder, or distil it first: zicl distill",
+    )
+
+
 def _encoder(classifier: ZICLClassifier | DistilledClassifier) -> Encoder:
     """Return the encoder of a classifier that needs nothing else."""
     if isinstance(classifier, DistilledClassifier):
@@ -100,10 +116,7 @@ def _encoder(classifier: ZICLClassifier | DistilledClassifier) -> Encoder:
         return classifier.encoder
     ensemble = classifier.ensemble_
     if ensemble.main is not None or ensemble.encoder_expert is None:
-        raise UsageError(
-            f"{classifier.method_} asks a language model about every text, which cannot be exported",
-            hint="export what was fitted with z-icl+ or encoder, or distil it first: zicl distill",
-        )
+        raise _asks_lm(classifier.method_)
     if ensemble.labels.counted:
         raise UsageError(
             "each text has its own options, which cannot be exported", hint="give all texts the same labels"
