@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from zicl.cli.help import check_renamed
 from zicl.cli.preflight import CHECKS, preflight
 from zicl.exceptions import UsageError
 from zicl.inputs.excel import write_workbook
+from zicl.persistence import FORMAT, write_folder
 
 
 @pytest.fixture
@@ -71,6 +73,41 @@ def test_a_file_that_is_not_there_or_cannot_be_read(run, tmp_path, no_models):
         code, _, err = run("classify", "-f", tmp_path / name, "--labels", LABELS)
         assert code == 2
         assert message in err
+
+
+def test_an_output_that_leads_nowhere(run, jsonl, tmp_path, monkeypatch, no_models):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labelled.csv").write_text("id,text,predicted,margin\n1,A bold film.,great,0.5\n")
+    write_folder(Path("saved"), {"format": FORMAT, "kind": "distilled"}, "")
+    outputs = (
+        (["classify", "-f", jsonl, "--labels", LABELS, "-o"], ".csv"),
+        (["classify", "-f", jsonl, "--labels", LABELS, "-o"], ".xlsx"),
+        (["classify", "-f", jsonl, "--labels", LABELS, "--save"], ".zicl-clf"),
+        (["map", "labelled.csv", "-o"], ".html"),
+        (["check", "sample", "labelled.csv", "-o"], ".csv"),
+        (["distill", "-f", jsonl, "--labels", LABELS, "-o"], ".zicl-clf"),
+        (["export", "saved", "--overwrite", "-o"], ""),
+        (["labels", "suggest", LABELS, "-o"], ".toml"),
+        (["corpus", "build", jsonl, "-o"], ".zicl"),
+    )
+    for command, suffix in outputs:
+        link, circle = tmp_path / f"link{suffix}", tmp_path / f"circle{suffix}"
+        for path, target in ((link, "nowhere/x"), (circle, circle.name)):
+            path.unlink(missing_ok=True)
+            path.symlink_to(target)
+        for output, said in (
+            (link, "there is no folder"),
+            (circle, "its links lead in a circle"),
+            ("n" * 300 + suffix, "its name is too long"),
+            (f"labelled.csv/x{suffix}", "is a file"),
+            ("", "is empty"),
+        ):
+            code, _, err = run(*command, output)
+            assert code in (1, 2), err
+            assert said in err, (command, output)
+    code, _, err = run("classify", "-f", jsonl, "--with", "n" * 300)
+    assert code == 1
+    assert "its name is too long" in err
 
 
 def test_an_output_that_is_read_from_or_that_zicl_did_not_write(run, tmp_path, no_models):

@@ -245,7 +245,7 @@ def build(
     from zicl.corpus.sources import find_sources
     from zicl.corpus.splitter import SPLITTERS
 
-    preflight(encoder=None if kind == "none" else encoder)
+    preflight(output=output, encoder=None if kind == "none" else encoder)
     if offline:
         go_offline()
     SPLITTERS.get(splitter)

@@ -44,6 +44,7 @@ def distill(
     json_output: JsonOption = False,
 ) -> None:
     """Train a small classifier on the language model's predictions; it runs at the encoder's speed."""
+    preflight(output=output)
     if output.exists():
         from zicl._util.locks import remove_finished
         from zicl.persistence import CLASSIFIER

@@ -21,7 +21,7 @@ def export(
     json_output: JsonOption = False,
 ) -> None:
     """Export a classifier as ONNX files with a short script: no torch, no zicl, the same probabilities."""
-    preflight(saved=classifier, new_folder=None if overwrite else output)
+    preflight(output=output, saved=classifier, new_folder=None if overwrite else output)
     from zicl.apps.distill.classifier import DistilledClassifier
     from zicl.apps.export.run import export as write
     from zicl.classifier import ZICLClassifier, load

@@ -38,7 +38,7 @@ def suggest(
     json_output: JsonOption = False,
 ) -> None:
     """Find synonyms for labels and draft a labels.toml, to be read and edited."""
-    preflight(lm=lm, encoder=encoder)
+    preflight(output=output, lm=lm, encoder=encoder)
     if offline:
         go_offline()
     chosen = parse_labels(labels, synonyms)
