@@ -67,6 +67,15 @@ def test_what_cannot_work(run, tmp_path, monkeypatch, no_models, given, exit_cod
     assert (tmp_path / "taken" / "letter.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("command", ["classify", "explain", "prompt"])
+def test_half_of_a_character_in_a_text_or_a_label(run, no_models, command):
+    # As the system gives bytes that are not UTF-8.
+    for text, labels in (("a\udcff", LABELS), ("a text", "\udcff,great")):
+        code, _, err = run(command, text, "--labels", labels)
+        assert code == 2, err
+        assert "broken character" in err
+
+
 def test_a_file_that_is_not_there_or_cannot_be_read(run, tmp_path, no_models):
     (tmp_path / "photo.png").write_bytes(b"")
     for name, message in (("nothing.csv", "there is no file"), ("photo.png", "a file of this kind cannot be read")):
