@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from zicl._util.counts import counted
 from zicl._util.progress import duration
 from zicl.cli.cluster_options import OnOption, check_cost, connected, evaluation_workers, parse_cluster
-from zicl.cli.console import people_console, print_line, print_status, progress_bars
+from zicl.cli.console import people_console, print_json, print_line, print_status, progress_bars
 from zicl.cli.experiment_options import ExperimentOptions
 from zicl.cli.options import JsonOption, with_options
 from zicl.exceptions import UsageError, ZICLError
@@ -71,7 +70,7 @@ def evaluate(
             summary = nothing_left or run(context, output, shard=part, compute=compute, report=report)
             answer = {**asdict(summary), "results": str(output)}
     if json_output:
-        typer.echo(json.dumps(answer))
+        print_json(answer)
     elif dry_run:
         _show_dry_run(answer)
     else:
@@ -141,7 +140,7 @@ def verify(
         print_status(f"note: {line}")
     wrong = [item for item in checked if not item.agrees]
     if json_output:
-        typer.echo(json.dumps([{**asdict(item), "agrees": item.agrees} for item in checked]))
+        print_json([{**asdict(item), "agrees": item.agrees} for item in checked])
     worst = max(item.difference for item in checked)
     print_status(
         f"the same: {len(checked) - len(wrong)} of {counted(len(checked), 'row')}; "
@@ -186,7 +185,7 @@ def tasks(
 
     known = list({**read_tasks(), **(read_tasks(file) if file else {})}.values())
     if json_output:
-        typer.echo(json.dumps([task.model_dump(mode="json") for task in known], indent=2, ensure_ascii=False))
+        print_json([task.model_dump(mode="json") for task in known], indent=2)
         return
     _table(known)
 

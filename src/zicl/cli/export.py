@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from zicl.cli.console import print_status
+from zicl.cli.console import print_json, print_status
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.cli.preflight import preflight
 
@@ -31,5 +30,5 @@ def export(
     folder = write(loaded, output, overwrite=overwrite)
     size = sum(path.stat().st_size for path in folder.iterdir())
     if json_output:
-        typer.echo(json.dumps({"output": str(folder), "bytes": size}, ensure_ascii=False))
+        print_json({"output": str(folder), "bytes": size})
     print_status(f"{folder}, {size / 1e6:.0f} MB: its README.md says how to use it")

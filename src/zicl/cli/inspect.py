@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import people_console, print_line, progress_bars
+from zicl.cli.console import people_console, print_json, print_json_lines, print_line, progress_bars
 from zicl.cli.input_rows import check_is_text
 from zicl.cli.options import (
     ClassifierOptions,
@@ -57,7 +57,7 @@ def explain(
         report("loading the models", 0, None)
         explanation = options.classifier(report=report, columns=columns).explain(checked)
     if json_output:
-        typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
+        print_json(explanation.to_dict())
         return
 
     people_console().print(explanation)
@@ -97,12 +97,7 @@ def prompt(
             for name, b in zip(names, built.branches, strict=True)
         ]
         shared = built.prefix + built.stem
-        typer.echo(
-            json.dumps(
-                {"prefix": shared.text, "prefix_tokens": shared.tokens, "branches": branches},
-                ensure_ascii=False,
-            )
-        )
+        print_json({"prefix": shared.text, "prefix_tokens": shared.tokens, "branches": branches})
         return
     print_line((built.prefix + built.stem).text)
     for name, branch in zip(names, built.branches, strict=True):
@@ -150,7 +145,7 @@ def retrieve(
             }
         )
     if json_output:
-        typer.echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+        print_json_lines(json.dumps(row, ensure_ascii=False) for row in rows)
         return
     from rich.table import Table
     from rich.text import Text
