@@ -160,6 +160,20 @@ def test_an_input_with_columns_of_the_output(run, tmp_path, no_models):
         assert f"columns that the output needs: {named}" in err
 
 
+def test_what_verify_does_not_find_is_named(run, no_models, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for given, said in (
+        (["nope.toml"], "there is no file nope.toml"),
+        (["folder"], "folder is a folder, and a .toml file was expected"),
+        (["--methods", "no-demos", "--results", "nope"], "there is no folder of results nope"),
+        (["--methods", "no-demos"], "there is no folder of results results"),
+    ):
+        code, _, err = run("verify", *given)
+        assert code in (1, 2)
+        assert said in err
+
+
 def test_what_was_not_given_is_not_checked():
     preflight(**dict.fromkeys(CHECKS))
 
@@ -232,12 +246,17 @@ def test_options_that_kept_their_names_and_texts_that_look_like_options():
         ("lables.toml", "there is no file lables.toml", "did you mean 'labels.toml'?"),
         ("data/labels", "data/labels is no labels.toml", "terrible,great"),
         ("great", "1 label given", "--labels terrible,great"),
+        ("folder.csv", "folder.csv is a folder", "--labels terrible,great"),
+        ("folder", "folder is a folder", "--labels terrible,great"),
+        ("folder.toml", "folder.toml is a folder", "--labels terrible,great"),
     ],
 )
 def test_a_mistyped_file_of_labels_is_no_label(run, no_models, tmp_path, monkeypatch, labels, message, hint):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "labels.toml").write_text('[[label]]\nname = "great"\n')
     (tmp_path / "notes.toml").write_text("")
+    for name in ("folder", "folder.csv", "folder.toml"):
+        (tmp_path / name).mkdir()
     code, _, err = run("classify", "A bold film.", "--labels", labels)
     assert code == 2
     assert message in err

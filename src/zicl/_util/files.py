@@ -297,6 +297,8 @@ def read_toml(path: Path, error: type[UsageError], *, missing: str, form: str) -
         return table
     except FileNotFoundError as cause:
         raise error(f"there is no file {path}", hint=missing) from cause
+    except IsADirectoryError as cause:
+        raise error(f"{path} is a folder, and a .toml file was expected", hint=missing) from cause
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror}", hint=missing) from cause
     except (ValueError, RecursionError) as cause:

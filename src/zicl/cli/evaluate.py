@@ -131,6 +131,8 @@ def verify(
     from zicl.lab.evaluate.store import ResultsFolder, manifest_differences
     from zicl.lab.evaluate.verify import verify as run
 
+    # A mistake in the experiment is said first: the folder may only be missing by its default name.
+    options.read()
     stored = ResultsFolder.open(results)
     with progress_bars() as report:
         context = options.load(report)
