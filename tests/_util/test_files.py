@@ -182,6 +182,7 @@ def test_what_a_link_leads_to_is_written_and_the_link_stays(tmp_path):
     ("place", "said"),
     [
         ("dangling", "is a link to {folder}/nowhere/x, and there is no folder {folder}/nowhere"),
+        ("dangling/x", "{folder}/dangling is a link to {folder}/nowhere/x, and there is no folder {folder}/nowhere/x"),
         ("a", "its links lead in a circle"),
         ("a/x", "its links lead in a circle"),
         ("n" * 300, "its name is too long"),

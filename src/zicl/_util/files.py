@@ -212,19 +212,25 @@ def check_place(path: Path) -> None:
         with suppress(FileNotFoundError, NotADirectoryError):
             path.stat()
         target = real_path(path).absolute()
-        folder = next(parent for parent in target.parents if parent.exists())
+        folder = next(parent for parent in target.parents if parent.exists() or parent.is_symlink())
+        if not folder.exists():
+            raise _broken_link(folder, real_path(folder))
         if not folder.is_dir():
             raise UsageError(f"{path} cannot be written: {folder} is a file", hint="choose another folder")
         if path.is_symlink() and folder != target.parent:
-            raise StorageError(
-                f"{path} is a link to {target}, and there is no folder {target.parent}",
-                hint="make the folder, or remove the link",
-            )
+            raise _broken_link(path, target.parent)
         *folders, name = target.relative_to(folder).parts
         if max(map(_length, [*folders, name + _BESIDE])) > _LONGEST_NAME:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(path))
     if not os.access(folder, os.W_OK):
         raise StorageError(f"{path} cannot be written: {folder} is read-only", hint="choose another folder")
+
+
+def _broken_link(link: Path, missing: Path) -> StorageError:
+    return StorageError(
+        f"{link} is a link to {os.path.realpath(link)}, and there is no folder {missing}",
+        hint="make the folder, or remove the link",
+    )
 
 
 def _length(name: str) -> int:

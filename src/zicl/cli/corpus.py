@@ -147,6 +147,7 @@ def add(
         )
     if not domain:
         raise UsageError("no domain was named", hint="for example --domain imdb=imdb.jsonl.gz")
+    preflight(output=output)
     read_manifest(corpus)
     sources = find_sources([], by_domain(domain), kind=kind_of_file)
     limit, limits = parse_limits(max_paragraphs)

@@ -15,6 +15,7 @@ from zicl.cli.cluster_options import OnOption, check_cost, connected, evaluation
 from zicl.cli.console import people_console, print_json, print_line, print_status, progress_bars
 from zicl.cli.experiment_options import ExperimentOptions
 from zicl.cli.options import JsonOption, with_options
+from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError, ZICLError
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def evaluate(
     from zicl.lab.evaluate.run import evaluate as run
     from zicl.lab.evaluate.run import finished
 
+    preflight(output=None if dry_run else output.absolute())
     part = None if shard is None else RunShard.parse(shard)
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None and dry_run:
@@ -164,6 +166,7 @@ def merge(
     """Merge the parts of a sharded run, or a run and its extension, into one folder."""
     from zicl.lab.evaluate.store import merge as run
 
+    preflight(output=output.absolute())
     merged = run(results, output)
     state = "complete" if merged.manifest["complete"] else "not complete: some rows of the plan are missing"
     print_status(f"{counted(merged.table([]).num_rows, 'row')} in {output}, {state}")

@@ -94,7 +94,7 @@ def study(
     from zicl.lab.evaluate.plan import RunShard
     from zicl.lab.study.registry import get_studies
 
-    preflight(figures=None if dry_run else True)
+    preflight(output=None if dry_run else output.absolute(), figures=None if dry_run else True)
     studies, part = get_studies(name), None if shard is None else RunShard.parse(shard)
     if find and name != _FINDS:
         raise UsageError(f"--find is for zicl study {_FINDS}, not for {name}", hint="leave it out")
