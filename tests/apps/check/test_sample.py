@@ -46,5 +46,5 @@ def test_strata_are_labels_and_thirds_of_the_margins():
     assert max(by_stratum["calm 1/3"]) <= min(by_stratum["calm 2/3"])
     assert max(by_stratum["calm 2/3"]) <= min(by_stratum["calm 3/3"])
     assert stratified_sample(predictions(900), LABELS, 90, seed=2) != sheet
-    with pytest.raises(UsageError, match="1 rows cannot represent 2"):
+    with pytest.raises(UsageError, match="1 row cannot represent 2"):
         stratified_sample(predictions(900), LABELS, 1)
