@@ -54,3 +54,33 @@ def test_a_file_that_is_only_in_the_same_folder_is_named_itself(tmp_path):
     }.items():
         found = storage_error(PermissionError(errno.EACCES, "Permission denied", str(tmp_path / name)), out)
         assert found.message.startswith(f"{blamed} cannot be"), name
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (errno.ENOENT, "there is no such file or folder"),
+        (errno.ENOTDIR, "a part of its path is a file"),
+        (errno.EISDIR, "is a folder, and a file was expected"),
+        (errno.ELOOP, "its links lead in a circle"),
+        (errno.ENAMETOOLONG, "its name is too long"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_named(tmp_path, code, said):
+    found = explain(OSError(code, "", str(tmp_path / "out.csv")))
+    assert found.message.startswith(f"{tmp_path / 'out.csv'} ")
+    assert said in found.message
+    assert "ZICL_HOME" in found.hint
+    # Without a path it is a bug.
+    assert explain(OSError(code, "")) is None
+
+
+def test_a_name_of_thousands_of_letters_is_not_all_of_the_message():
+    assert len(explain(OSError(errno.ENAMETOOLONG, "", "a" * 5000)).message) < 400
+
+
+def test_the_folder_of_this_process_was_removed(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert "in which zicl was started is gone" in explain(FileNotFoundError(errno.ENOENT, "")).message

@@ -5,13 +5,15 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from zicl._util import files
-from zicl._util.files import atomic_write, exchange, write_text
-from zicl.exceptions import StorageError
+from zicl._util.files import atomic_write, check_place, exchange, home, write_text
+from zicl._util.locks import publish, work_folder
+from zicl.exceptions import StorageError, ZICLError
 from zicl.persistence import write_linear
 from zicl.score.pile import Linear
 
@@ -150,3 +152,85 @@ def test_a_file_elsewhere_that_cannot_be_opened_is_named(tmp_path):
 def test_other_errors_stay_what_they_are(tmp_path):
     with pytest.raises(ValueError, match="a bug"), atomic_write(tmp_path / "x"):
         raise ValueError("a bug")
+
+
+def test_what_a_link_leads_to_is_written_and_the_link_stays(tmp_path):
+    (tmp_path / "real").mkdir()
+    for name, kind in (("note", "file"), ("made", "folder"), ("built", "work folder")):
+        link = tmp_path / name
+        link.symlink_to(tmp_path / "real" / name)
+        for content in ("first", "second"):
+            if kind == "file":
+                write_text(link, content)
+            elif kind == "folder":
+                with atomic_write(link) as folder:
+                    folder.mkdir()
+                    (folder / "what").write_text(content)
+            else:
+                with work_folder(link, "") as work:
+                    (work / "done").mkdir()
+                    (work / "done" / "what").write_text(content)
+                    publish(work / "done", link, "what")
+            real = tmp_path / "real" / name
+            assert (real if kind == "file" else real / "what").read_text() == content
+            assert link.is_symlink()
+    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list((tmp_path / "real").iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("dangling", "is a link to {folder}/nowhere/x, and there is no folder {folder}/nowhere"),
+        ("dangling/x", "{folder}/dangling is a link to {folder}/nowhere/x, and there is no folder {folder}/nowhere/x"),
+        ("a", "its links lead in a circle"),
+        ("a/x", "its links lead in a circle"),
+        ("n" * 300, "its name is too long"),
+        # The files beside it would not fit.
+        ("n" * 240, "its name is too long"),
+        (f"{'n' * 300}/x", "its name is too long"),
+        (f"new/{'n' * 300}/x", "its name is too long"),
+        ("file/x", "{folder}/file is a file"),
+        ("file/x/y", "{folder}/file is a file"),
+        ("", "is empty"),
+    ],
+)
+def test_a_place_that_cannot_be_written_to(tmp_path, monkeypatch, place, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    for name, target in (("a", "b"), ("b", "a"), ("dangling", "nowhere/x")):
+        (tmp_path / name).symlink_to(target)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ZICLError) as caught:
+        check_place(Path(place))
+    assert said.format(folder=tmp_path) in caught.value.message
+    assert caught.value.hint
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_place_that_can_be_written_to(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("missing")
+    (tmp_path / "folder").symlink_to(".")
+    for place in ("file", "link", "folder", "folder/new", "new/in/new", "n" * 200):
+        check_place(tmp_path / place)
+
+
+def test_a_folder_that_was_removed_under_the_process(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(StorageError, match="in which zicl was started is gone"):
+        check_place(Path("x.csv"))
+    check_place(tmp_path / "x.csv")
+
+
+def test_the_folder_of_models_is_a_folder(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", os.devnull):
+        monkeypatch.setenv("ZICL_HOME", str(path))
+        with pytest.raises(StorageError, match=f"{path} is no folder") as caught:
+            home()
+        assert "ZICL_HOME" in caught.value.hint
+    monkeypatch.setenv("ZICL_HOME", str(tmp_path / "new"))
+    assert home() == tmp_path / "new"

@@ -1,9 +1,24 @@
 """What is printed for people: no control characters of data; progress in a log in few lines."""
 
+import csv
+import io
 import json
+import subprocess
+import sys
+
+import pytest
 
 from zicl._util.printable import printable
-from zicl.cli.console import people_console, print_line, print_status, progress_bars, progress_lines
+from zicl.cli import main
+from zicl.cli.console import (
+    people_console,
+    print_json,
+    print_json_lines,
+    print_line,
+    print_status,
+    progress_bars,
+    progress_lines,
+)
 
 EVIL = "x\x1b]0;owned\x07\x1b[2Jy\r\x9b31m\u202e\x7f"
 SHOWN = r"x\x1b]0;owned\x07\x1b[2Jy\r\x9b31m\u202e\x7f"
@@ -116,3 +131,75 @@ def test_where_nothing_moves_or_nobody_knows_the_end_nothing_is_claimed():
         report("loading", 0, 1)
         report("waiting", second)
     assert said == ["loading", "waiting"]
+
+
+@pytest.fixture
+def sheet(tmp_path, run):
+    """A sheet that was drawn and filled in; its labels and texts are not ASCII."""
+    texts = [["id", "text", "predicted", "margin", "p:größer", "p:冬"]]
+    texts += [[n, f"Ein Gruß, Nr. {n}: 冬の港 👩‍💻", ("größer", "冬")[n % 2], 0.5, 0.5, 0.5] for n in range(20)]
+    with (tmp_path / "labelled.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows(texts)
+    code, _, err = run("check", "sample", tmp_path / "labelled.csv", "-o", tmp_path / "sheet.csv")
+    assert code == 0, err
+    rows = list(csv.reader((tmp_path / "sheet.csv").read_text("utf-8-sig").splitlines()))
+    with (tmp_path / "sheet.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([rows[0], *([*row[:-1], "冬"] for row in rows[1:])])
+    return tmp_path / "sheet.csv"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_a_standard_output_of_any_encoding_gets_everything(sheet, monkeypatch, encoding):
+    def printed(*arguments):
+        monkeypatch.setattr(sys, "argv", ["zicl", "check", "score", str(sheet), *arguments])
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        with pytest.raises(SystemExit) as ending:
+            main()
+        stream.flush()
+        assert not ending.value.code
+        return stream.buffer.getvalue()
+
+    monkeypatch.setenv("COLUMNS", "200")
+    table = printed().decode(encoding)
+    assert "冬" in table or "\\u51ac" in table
+    assert "größer" in table or "gr\\xf6\\xdfer" in table
+    found = json.loads(printed("--json").decode("utf-8"))
+    assert [each["label"] for each in found["labels"]] == ["größer", "冬"]
+    assert found["mistakes"][0]["text"].endswith("冬の港 👩‍💻")
+
+
+def test_json_is_utf8_or_ascii(monkeypatch):
+    for encoding, expected in (("utf-8", '{"ö": "冬👩"}\n'), ("latin-1", '{"\\u00f6": "\\u51ac\\ud83d\\udc69"}\n')):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        print_json({"ö": "冬👩"})
+        print_json_lines(['{"a": 1}', '{"b": 2}'])
+        stream.flush()
+        assert stream.buffer.getvalue().decode() == expected + '{"a": 1}\n{"b": 2}\n'
+
+
+def test_streams_that_are_closed(sheet):
+    def run(closing, *arguments):
+        command = f'exec "$0" -m zicl "$@" {closing}'
+        call = ["/bin/sh", "-c", command, sys.executable, *map(str, arguments)]
+        return subprocess.run(call, capture_output=True, text=True, cwd=sheet.parent, check=False)
+
+    found = run("2>&-", "check", "score", sheet, "--json")
+    assert found.returncode == 0
+    assert json.loads(found.stdout)["labels"][1]["label"] == "冬"
+    found = run("<&-", "classify", "-", "--labels", "a,b")
+    assert found.returncode == 2
+    assert "holds no rows" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert run(">&-", "check", "score", sheet).returncode == 0
+
+
+def test_no_columns_are_eighty(monkeypatch, capsys):
+    for columns in ("0", "00"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert people_console().width == 80
+        print_status("a line")
+        assert capsys.readouterr().err == "a line\n"
+    monkeypatch.setenv("COLUMNS", "33")
+    assert people_console().width == 33

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from zicl.cli.help import check_renamed
 from zicl.cli.preflight import CHECKS, preflight
 from zicl.exceptions import UsageError
 from zicl.inputs.excel import write_workbook
+from zicl.persistence import FORMAT, write_folder
 
 
 @pytest.fixture
@@ -65,12 +67,65 @@ def test_what_cannot_work(run, tmp_path, monkeypatch, no_models, given, exit_cod
     assert (tmp_path / "taken" / "letter.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("command", ["classify", "explain", "prompt"])
+def test_half_of_a_character_in_a_text_or_a_label(run, no_models, command):
+    # As the system gives bytes that are not UTF-8.
+    for text, labels in (("a\udcff", LABELS), ("a text", "\udcff,great")):
+        code, _, err = run(command, text, "--labels", labels)
+        assert code == 2, err
+        assert "broken character" in err
+
+
 def test_a_file_that_is_not_there_or_cannot_be_read(run, tmp_path, no_models):
     (tmp_path / "photo.png").write_bytes(b"")
     for name, message in (("nothing.csv", "there is no file"), ("photo.png", "a file of this kind cannot be read")):
         code, _, err = run("classify", "-f", tmp_path / name, "--labels", LABELS)
         assert code == 2
         assert message in err
+
+
+def test_an_output_that_leads_nowhere(run, jsonl, tmp_path, monkeypatch, no_models):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labelled.csv").write_text("id,text,predicted,margin\n1,A bold film.,great,0.5\n")
+    write_folder(Path("saved"), {"format": FORMAT, "kind": "distilled"}, "")
+    outputs = (
+        (["classify", "-f", jsonl, "--labels", LABELS, "-o"], ".csv"),
+        (["classify", "-f", jsonl, "--labels", LABELS, "-o"], ".xlsx"),
+        (["classify", "-f", jsonl, "--labels", LABELS, "--save"], ".zicl-clf"),
+        (["map", "labelled.csv", "-o"], ".html"),
+        (["check", "sample", "labelled.csv", "-o"], ".csv"),
+        (["distill", "-f", jsonl, "--labels", LABELS, "-o"], ".zicl-clf"),
+        (["export", "saved", "--overwrite", "-o"], ""),
+        (["labels", "suggest", LABELS, "-o"], ".toml"),
+        (["corpus", "build", jsonl, "-o"], ".zicl"),
+        (["corpus", "add", "c.zicl", "--domain", f"a={jsonl}", "-o"], ".zicl"),
+        (["report", "results", "-o"], ".md"),
+        (["report", "results", "--html"], ".html"),
+        (["evaluate", "-o"], ""),
+        (["merge", "results", "-o"], ""),
+        (["study", "order", "-o"], ""),
+    )
+    for command, suffix in outputs:
+        link, circle = tmp_path / f"link{suffix}", tmp_path / f"circle{suffix}"
+        for path, target in ((link, "nowhere/x"), (circle, circle.name)):
+            path.unlink(missing_ok=True)
+            path.symlink_to(target)
+        for output, said in (
+            (link, "there is no folder"),
+            (circle, "its links lead in a circle"),
+            ("n" * 300 + suffix, "its name is too long"),
+            (f"labelled.csv/x{suffix}", "is a file"),
+            ("", "is empty"),
+        ):
+            if not output and command[0] in ("report", "evaluate", "merge", "study"):
+                # The folder they are run in.
+                continue
+            code, _, err = run(*command, output)
+            assert code in (1, 2), err
+            assert said in err, (command, output)
+    code, _, err = run("classify", "-f", jsonl, "--with", "n" * 300)
+    assert code == 1
+    assert "its name is too long" in err
 
 
 def test_an_output_that_is_read_from_or_that_zicl_did_not_write(run, tmp_path, no_models):
@@ -112,6 +167,20 @@ def test_an_input_with_columns_of_the_output(run, tmp_path, no_models):
         code, _, err = run("classify", "-f", rows, "--labels", LABELS, *more)
         assert code == 2, err
         assert f"columns that the output needs: {named}" in err
+
+
+def test_what_verify_does_not_find_is_named(run, no_models, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for given, said in (
+        (["nope.toml"], "there is no file nope.toml"),
+        (["folder"], "folder is a folder, and a .toml file was expected"),
+        (["--methods", "no-demos", "--results", "nope"], "there is no folder of results nope"),
+        (["--methods", "no-demos"], "there is no folder of results results"),
+    ):
+        code, _, err = run("verify", *given)
+        assert code in (1, 2)
+        assert said in err
 
 
 def test_what_was_not_given_is_not_checked():
@@ -186,12 +255,17 @@ def test_options_that_kept_their_names_and_texts_that_look_like_options():
         ("lables.toml", "there is no file lables.toml", "did you mean 'labels.toml'?"),
         ("data/labels", "data/labels is no labels.toml", "terrible,great"),
         ("great", "1 label given", "--labels terrible,great"),
+        ("folder.csv", "folder.csv is a folder", "--labels terrible,great"),
+        ("folder", "folder is a folder", "--labels terrible,great"),
+        ("folder.toml", "folder.toml is a folder", "--labels terrible,great"),
     ],
 )
 def test_a_mistyped_file_of_labels_is_no_label(run, no_models, tmp_path, monkeypatch, labels, message, hint):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "labels.toml").write_text('[[label]]\nname = "great"\n')
     (tmp_path / "notes.toml").write_text("")
+    for name in ("folder", "folder.csv", "folder.toml"):
+        (tmp_path / name).mkdir()
     code, _, err = run("classify", "A bold film.", "--labels", labels)
     assert code == 2
     assert message in err

@@ -10,6 +10,7 @@ import zstandard
 
 from zicl.exceptions import TextError
 from zicl.inputs.files import TextFile, detect_format
+from zicl.inputs.tables import read_records
 
 
 def lines(path):
@@ -35,6 +36,22 @@ def test_utf_16_without_a_byte_order_mark(tmp_path):
     path.write_bytes("A lamp.".encode("utf-16-le"))
     with pytest.raises(TextError, match=r"not utf-16 text.*\n.*utf-16-le"):
         list(TextFile(str(path), encoding="utf-16").lines())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.jsonl", "a.csv.gz"])
+def test_utf_16_without_its_mark_is_named(tmp_path, name, encoding):
+    path, content = tmp_path / name, "id,text\r\n1,冬の一港\r\n".encode(encoding)
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(TextError, match="UTF-16 text without a byte-order mark") as caught:
+        read_records(str(path))
+    assert f"iconv -f {encoding} -t utf-8 {name}" in caught.value.hint
+
+
+def test_a_folder_is_no_file(tmp_path):
+    (tmp_path / "texts.csv").mkdir()
+    with pytest.raises(TextError, match=r"texts.csv is a folder, and a file of texts was expected"):
+        read_records(str(tmp_path / "texts.csv"))
 
 
 def test_long_zstandard_windows_are_read(tmp_path):

@@ -119,6 +119,20 @@ def test_what_is_read_from_or_is_no_file_is_not_written_to(tmp_path):
         check_output_path(pipe)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".xlsx", ".parquet"])
+def test_a_link_stays_and_the_file_it_leads_to_is_written(tmp_path, suffix):
+    link, real = tmp_path / f"link{suffix}", tmp_path / "real" / f"out{suffix}"
+    real.parent.mkdir()
+    link.symlink_to(real)
+    for more in ({}, {"overwrite": True}):
+        file = opened(link, **more)
+        file.write([record(row("r1"))])
+        file.finish()
+        assert link.is_symlink()
+        assert [one["id"] for one in read_records(str(real))] == ["r1"]
+    assert opened(link).pending([row("r1")]) == []
+
+
 def test_a_note_of_another_kind_of_output(tmp_path):
     path = tmp_path / "answers.jsonl"
     OutputFile(path, {"seed": 1}, ["id"]).write([{"id": "a"}])

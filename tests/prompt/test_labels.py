@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zicl._util.printable import visible
 from zicl.exceptions import LabelError
 from zicl.prompt.labels import Label, Labels
 
@@ -16,6 +17,12 @@ from zicl.prompt.labels import Label, Labels
         (["great", "great"], "same name"),
         ([Label("a", "x"), Label("b", "X")], "same words"),
         (["great", " "], "empty"),
+        (["great", "\u200b\u2060"], "empty"),
+        ([Label("great"), "\u3164"], "empty"),
+        (["great", "great\u200b"], "same name"),
+        (["gr\u00adeat", "bad", "\ufeffgreat"], "same name"),
+        (["Great", "gr\u200beat"], "same words"),
+        (["great", "a\ud800"], "broken character"),
         (["great", "bad\0"], "NUL"),
         (["caf\u00e9", "Cafe\u0301"], "same words"),
         (["great ", "bad"], "white space around it"),
@@ -30,6 +37,24 @@ from zicl.prompt.labels import Label, Labels
 def test_bad_labels(given_, message):
     with pytest.raises(LabelError, match=message):
         Labels.of(given_)
+
+
+@pytest.mark.parametrize("field", ["words", "synonyms", "description"])
+def test_no_part_of_a_label_holds_half_of_a_character(field):
+    with pytest.raises(LabelError, match="broken character"):
+        Label("great", **{field: "good\udcff"})
+
+
+@pytest.mark.parametrize("field", ["words", "synonyms"])
+def test_words_can_be_seen(field):
+    with pytest.raises(LabelError, match="empty"):
+        Label("great", **{field: "\u200b"})
+
+
+def test_what_is_invisible_alone_may_be_a_part_of_a_label():
+    # Joined characters of an emoji, a Persian word, and two flags that differ in their tags.
+    names = ["👩\u200d💻", "می\u200cخواهم", "❤\ufe0f", "🏴\U000e0067\U000e007f", "🏴\U000e0073\U000e007f"]
+    assert Labels.of(names).names == tuple(names)
 
 
 @pytest.mark.parametrize("items", [["a", "b"], "ab", {"a": [], "b": []}, 2, [Label("a"), "b"], None])
@@ -47,7 +72,7 @@ def test_a_list_of_labels_is_as_good_as_a_tuple():
 
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 # A line; words and synonyms are given as any text.
-names = st.text(characters, min_size=1).map(lambda t: " ".join(t.split())).filter(bool)
+names = st.text(characters, min_size=1).map(lambda t: " ".join(t.split())).filter(visible)
 
 
 @given(
@@ -55,7 +80,7 @@ names = st.text(characters, min_size=1).map(lambda t: " ".join(t.split())).filte
         st.tuples(names, st.lists(names, max_size=2), st.text(characters)),
         min_size=2,
         max_size=5,
-        unique_by=lambda t: unicodedata.normalize("NFC", t[0].casefold()),
+        unique_by=lambda t: unicodedata.normalize("NFC", visible(t[0]).casefold()),
     )
 )
 def test_a_labels_file_says_what_was_written(tmp_path_factory, entries):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from zicl.exceptions import MemoryLimitError, StorageError, ZICLError, first_line
 
@@ -18,6 +19,15 @@ _FAILING = (errno.EIO, errno.EFBIG, errno.ESTALE, errno.ENXIO, errno.EMFILE, err
 # What libraries that are not written in Python put into the message of an error of their own.
 _CODE = re.compile(r"(?:os error|[Ee]rrno|\bOs \{ code:) (\d+)")
 _DISK = (*_FULL, *_FORBIDDEN, *_FAILING)
+# What is wrong with a path, where the error names one.
+_PATHS = {
+    errno.ENOENT: "cannot be opened: there is no such file or folder",
+    errno.ENOTDIR: "cannot be opened: a part of its path is a file, and a folder was expected",
+    errno.EISDIR: "is a folder, and a file was expected",
+    errno.ELOOP: "cannot be opened: its links lead in a circle",
+    errno.ENAMETOOLONG: "cannot be opened: its name is too long, and at most 200 bytes were expected",
+}
+_SHOWN_CHARACTERS = 300
 _OUT_OF_MEMORY = (
     "bad_alloc",
     "out of memory",
@@ -30,7 +40,7 @@ _OUT_OF_MEMORY = (
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn the errors of a disk that is full, failing or read-only into a StorageError about ``path``."""
+    """Turn the errors of disks that are full, failing or read-only, and of paths, into a StorageError on ``path``."""
     try:
         yield
     except ZICLError:
@@ -43,7 +53,9 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def storage_error(error: BaseException, path: Path | None = None) -> ZICLError | None:
-    """Return the error to show for one that the operating system gives for a disk, or None for any other."""
+    """Return the error to show for one that the operating system gives for a disk or a path, or None for any other."""
+    if isinstance(error, OSError) and error.errno in _PATHS:
+        return _path_error(error, path)
     code = _error_code(error)
     if code not in _DISK:
         return None
@@ -69,6 +81,32 @@ def storage_error(error: BaseException, path: Path | None = None) -> ZICLError |
         f"{named} could not be read or written: {os.strerror(code)}",
         hint="check the disk, then run it again: what was complete before has not changed",
     )
+
+
+def _path_error(error: OSError, path: Path | None) -> ZICLError | None:
+    """Return the error for a path that leads nowhere; None if no path is named, which is a bug."""
+    if isinstance(error, FileNotFoundError) and _is_folder_gone():
+        return StorageError(
+            "the folder in which zicl was started is gone, and names of files are looked up in it",
+            hint="go to another folder (cd), or give full paths",
+        )
+    if not isinstance(error.filename, str | Path):
+        return None
+    named = str(_subject(error, path))
+    shown = named if len(named) <= _SHOWN_CHARACTERS else f"{named[:_SHOWN_CHARACTERS]}…"
+    return StorageError(
+        f"{shown} {_PATHS[cast(int, error.errno)]}",
+        hint="check the folders and links of its path, or name another one (for models and caches: the variable "
+        "ZICL_HOME)",
+    )
+
+
+def _is_folder_gone() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _subject(error: BaseException, path: Path | None) -> str | Path:

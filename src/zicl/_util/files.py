@@ -32,6 +32,8 @@ from zicl.exceptions import StorageError, UsageError, ZICLError
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]
 # Of renameat2(2): paths are relative to the current folder, and both exist and change places.
 _HERE_FD, _EXCHANGE = -100, 2
+# The longest name of a file, and what is added to an output's for the files beside it.
+_LONGEST_NAME, _BESIDE = 255, ".rows.jsonl" + "x" * 40
 # Settings, labels and manifests; the largest that are in use have a few megabytes.
 _LONGEST_DOCUMENT = 64 << 20
 # The time of the TOML parser grows with the square of the parts of a dotted key.
@@ -41,18 +43,24 @@ _LONG_KEY = re.compile(rf"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){{{DEEPEST}
 def home() -> Path:
     """Return the folder of fetched models and cached corpora: ``ZICL_HOME``, else ``~/.cache/zicl``."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(os.environ.get("ZICL_HOME") or f"{cache}/zicl").expanduser()
+    folder = Path(os.environ.get("ZICL_HOME") or f"{cache}/zicl").expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise StorageError(
+            f"{folder} is no folder, and models and caches are kept in it", hint="name a folder: ZICL_HOME=FOLDER"
+        )
+    return folder
 
 
 @contextmanager
 def atomic_write(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside ``path``: renamed to ``path`` when the block succeeds, else removed.
 
-    What was written is on disk before it is renamed, and has the permissions that the umask gives. What killed
-    processes left beside ``path`` is removed. Without ``replace`` a folder that another process wrote meanwhile stays:
-    for folders that are named after their content.
+    A link stays, and what it leads to is written. What was written is on disk before it is renamed, and has the
+    permissions that the umask gives. What killed processes left beside ``path`` is removed. Without ``replace`` a
+    folder that another process wrote meanwhile stays: for folders that are named after their content.
     """
     with storage_errors(path):
+        path = real_path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         _restore(path)
         temporary = _temporary(path)
@@ -183,8 +191,55 @@ def is_alive(process: int) -> bool:
     return True
 
 
+def real_path(path: Path) -> Path:
+    """Return where a link leads to, whether or not something is there; what is no link as it is."""
+    if not path.is_symlink():
+        return path
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return target
+
+
+def check_place(path: Path) -> None:
+    """Check that a file or a folder can be written to a path: what is refused now is not refused after hours of work.
+
+    Missing folders will be made, but not those that a link leads to.
+    """
+    if not path.name:
+        raise UsageError("the name of an output is empty, or that of the folder it is in", hint="name what to write")
+    with storage_errors(path):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()
+        target = real_path(path).absolute()
+        folder = next(parent for parent in target.parents if parent.exists() or parent.is_symlink())
+        if not folder.exists():
+            raise _broken_link(folder, real_path(folder))
+        if not folder.is_dir():
+            raise UsageError(f"{path} cannot be written: {folder} is a file", hint="choose another folder")
+        if path.is_symlink() and folder != target.parent:
+            raise _broken_link(path, target.parent)
+        *folders, name = target.relative_to(folder).parts
+        if max(map(_length, [*folders, name + _BESIDE])) > _LONGEST_NAME:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(path))
+    if not os.access(folder, os.W_OK):
+        raise StorageError(f"{path} cannot be written: {folder} is read-only", hint="choose another folder")
+
+
+def _broken_link(link: Path, missing: Path) -> StorageError:
+    return StorageError(
+        f"{link} is a link to {os.path.realpath(link)}, and there is no folder {missing}",
+        hint="make the folder, or remove the link",
+    )
+
+
+def _length(name: str) -> int:
+    return len(os.fsencode(name))
+
+
 def check_replaceable(target: Path, manifest: str, what: str) -> None:
     """Check that ``target`` is missing, an empty folder, or one that zicl wrote: nothing else may be replaced."""
+    check_place(target)
     empty = target.is_dir() and not any(target.iterdir())
     if target.exists() and not empty and not (target / manifest).is_file():
         raise exists_error(target, what)
@@ -248,6 +303,8 @@ def read_toml(path: Path, error: type[UsageError], *, missing: str, form: str) -
         return table
     except FileNotFoundError as cause:
         raise error(f"there is no file {path}", hint=missing) from cause
+    except IsADirectoryError as cause:
+        raise error(f"{path} is a folder, and a .toml file was expected", hint=missing) from cause
     except OSError as cause:
         raise error(f"{path} cannot be read: {cause.strerror}", hint=missing) from cause
     except (ValueError, RecursionError) as cause:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from zicl._util.failures import storage_errors
-from zicl._util.files import file_hash, remove, replace_path, write_text
+from zicl._util.files import file_hash, real_path, remove, replace_path, write_text
 from zicl.exceptions import StorageError
 
 _LOCK, _HOLDER = ".lock", ".lock.json"
@@ -73,7 +73,7 @@ def locked(folder: Path, message: str, *, waiting: Callable[[str], None] | None 
 @contextmanager
 def work_folder(target: Path, message: str) -> Iterator[Path]:
     """Lock the folder beside ``target`` in which it is prepared; removed at the end, kept by an error to be resumed."""
-    work = target.with_name(target.name + ".partial")
+    work = _work_path(target)
     with locked(work, message):
         yield work
         _clear(work)
@@ -82,7 +82,13 @@ def work_folder(target: Path, message: str) -> Iterator[Path]:
 def publish(finished: Path, target: Path, manifest: str) -> None:
     """Move a finished folder out of its work folder into the place of ``target``."""
     note_finished(finished.parent, finished / manifest)
-    replace_path(finished, target)
+    replace_path(finished, real_path(target))
+
+
+def _work_path(target: Path) -> Path:
+    """Return the work folder of a target: on the disk of what it is renamed to, wherever a link to that is."""
+    target = real_path(target)
+    return target.with_name(target.name + ".partial")
 
 
 def note_finished(work: Path, manifest: Path) -> None:
@@ -92,7 +98,7 @@ def note_finished(work: Path, manifest: Path) -> None:
 
 def remove_finished(target: Path, manifest: str) -> None:
     """Remove the work folder of a process that was killed after ``target`` was in place."""
-    work = target.with_name(target.name + ".partial")
+    work = _work_path(target)
     note = work / _FINISHED
     finished = note.is_file() and (target / manifest).is_file() and note.read_text() == file_hash(target / manifest)
     if finished or (work.is_dir() and not _content(work)):

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from zicl._util.printable import has_half_character
+
 # Python's own functions (repr, json.dumps, a comparison) fail on values of a few hundred levels.
 DEEPEST = 64
 TOO_DEEP = "nested too deeply"
@@ -32,19 +34,15 @@ def parse_json(text: str) -> Any:
     return value
 
 
-def has_half_character(text: str, value: Any) -> bool:
+def json_has_half_character(text: str, value: Any) -> bool:
     r"""Return whether the value of a JSON text has half of a character in it, which no file could hold.
 
-    >>> [has_half_character(text, parse_json(text)) for text in (r'{"\ud83d": 1}', r'"\ud83d\ude00"')]
+    >>> [json_has_half_character(text, parse_json(text)) for text in (r'{"\ud83d": 1}', r'"\ud83d\ude00"')]
     [True, False]
     """
     if r"\ud" not in text.lower():
         return False
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
+    return has_half_character(json.dumps(value, ensure_ascii=False))
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

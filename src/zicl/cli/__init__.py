@@ -9,6 +9,8 @@ that several commands share goes to options.py. Then run ``python docs/make_cli.
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import warnings
 from typing import Any
@@ -22,12 +24,24 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """Run ``zicl``: exit code 0 when done, 1 when something failed, 2 when the call was wrong, 130 after Ctrl-C."""
+    _open_streams()
     try:
         _run()
     except KeyboardInterrupt:
         # Before typer is loaded, or after it has ended.
         _say_stopped()
         sys.exit(_INTERRUPTED)
+
+
+def _open_streams() -> None:
+    """Open standard streams that are closed, and print what their encoding has no character for as escapes."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # In this order the system gives them the numbers of the streams.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zicl._util.counts import counted
-from zicl.cli.console import people_console, print_status
+from zicl.cli.console import people_console, print_json, print_status
 from zicl.cli.options import JsonOption
 from zicl.exceptions import UsageError
 
@@ -127,7 +126,7 @@ def score_sheet(
         )
     if json_output:
         # "low" and "high" are the ends of intervals of this level.
-        typer.echo(json.dumps({"interval": 0.95, **asdict(result)}, indent=2, ensure_ascii=False))
+        print_json({"interval": 0.95, **asdict(result)}, indent=2)
         return
     _show(result)
 

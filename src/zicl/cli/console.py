@@ -6,10 +6,15 @@ through ``printable`` here; JSON and CSV are for programs, and written as they a
 
 from __future__ import annotations
 
+import codecs
+import json
+import os
+import re
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -23,6 +28,9 @@ if TYPE_CHECKING:
 _COUNTED = ("embedding", "encoding the texts", "classifying", "asking the language model", "fitting label priors")
 # The longest silence of a log, in seconds.
 _SILENCE = 60.0
+# The width of what is printed where COLUMNS is 0, as some programs that start others set it.
+_WIDTH = 80
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 @contextmanager
@@ -110,7 +118,9 @@ def people_console(*, stderr: bool = False) -> Console:
             for segment in super().render(renderable, options):
                 yield segment if segment.control else segment._replace(text=printable(segment.text))
 
-    return PeopleConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    columns = os.environ.get("COLUMNS", "")
+    width = _WIDTH if columns.isdecimal() and int(columns) == 0 else None
+    return PeopleConsole(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def print_status(text: str = "") -> None:
@@ -121,6 +131,21 @@ def print_status(text: str = "") -> None:
 def print_line(text: str = "") -> None:
     """Print a result for people, on standard output."""
     typer.echo(printable(text))
+
+
+def print_json(value: Any, *, indent: int | None = None) -> None:
+    """Print a result for programs, on standard output."""
+    print_json_lines([json.dumps(value, indent=indent, ensure_ascii=False)])
+
+
+def print_json_lines(lines: Iterable[str]) -> None:
+    """Print lines of JSON: in UTF-8, as JSON is, and in ASCII where standard output has another encoding."""
+    text = "\n".join(lines)
+    typer.echo(text if _is_utf8(sys.stdout) else _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return codecs.lookup(stream.encoding or "utf-8").name == "utf-8"
 
 
 def rate(done: int, seconds: float, left: int) -> str:

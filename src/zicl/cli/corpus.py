@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from zicl._util.counts import counted
 from zicl._util.process import go_offline, use_threads
 from zicl.cli.cluster_options import OnOption, connected, parse_cluster
-from zicl.cli.console import print_line, print_status, progress_bars
+from zicl.cli.console import print_json, print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError
@@ -148,6 +147,7 @@ def add(
         )
     if not domain:
         raise UsageError("no domain was named", hint="for example --domain imdb=imdb.jsonl.gz")
+    preflight(output=output)
     read_manifest(corpus)
     sources = find_sources([], by_domain(domain), kind=kind_of_file)
     limit, limits = parse_limits(max_paragraphs)
@@ -205,7 +205,7 @@ def compact(
 
 def _print_corpus(corpus: Corpus, json_output: bool) -> None:
     if json_output:
-        typer.echo(json.dumps(about(corpus), indent=2, ensure_ascii=False))
+        print_json(about(corpus), indent=2)
     else:
         summary(corpus.manifest, str(corpus.path))
 
@@ -245,7 +245,7 @@ def build(
     from zicl.corpus.sources import find_sources
     from zicl.corpus.splitter import SPLITTERS
 
-    preflight(encoder=None if kind == "none" else encoder)
+    preflight(output=output, encoder=None if kind == "none" else encoder)
     if offline:
         go_offline()
     SPLITTERS.get(splitter)
@@ -334,7 +334,7 @@ def info(
     if index:
         check_files(corpus / FOLDER, index["files"], verify=verify or None)
     if json_output:
-        typer.echo(json.dumps(known, indent=2, ensure_ascii=False))
+        print_json(known, indent=2)
         return
     summary(opened.manifest, str(corpus), print_line)
     for source in opened.manifest["sources"]:
@@ -365,9 +365,7 @@ def show(
     own = opened.sentence(sentence)
     paragraph = opened.paragraph(sentence)
     if json_output:
-        typer.echo(
-            json.dumps({"sentence": asdict(own), "paragraph": [asdict(s) for s in paragraph]}, ensure_ascii=False)
-        )
+        print_json({"sentence": asdict(own), "paragraph": [asdict(s) for s in paragraph]})
         return
     print_status(f"document {own.document} of {own.source}, domain {own.domain}")
     for other in paragraph:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zicl._util.counts import counted
-from zicl.cli.console import people_console, print_status, progress_bars, rate
+from zicl.cli.console import people_console, print_json, print_status, progress_bars, rate
 from zicl.cli.options import JsonOption, PromptingOptions, with_options
 from zicl.cli.preflight import preflight
 
@@ -44,6 +43,7 @@ def distill(
     json_output: JsonOption = False,
 ) -> None:
     """Train a small classifier on the language model's predictions; it runs at the encoder's speed."""
+    preflight(output=output)
     if output.exists():
         from zicl._util.locks import remove_finished
         from zicl.persistence import CLASSIFIER
@@ -76,7 +76,7 @@ def distill(
         )
     assert made.origin is not None
     if json_output:
-        typer.echo(json.dumps({"output": str(output), **made.origin.to_dict()}, ensure_ascii=False))
+        print_json({"output": str(output), **made.origin.to_dict()})
     else:
         _show(made.origin)
     print_status(f"saved as {output}: zicl classify --with {output} --file …")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,9 +12,10 @@ import typer
 from zicl._util.counts import counted
 from zicl._util.progress import duration
 from zicl.cli.cluster_options import OnOption, check_cost, connected, evaluation_workers, parse_cluster
-from zicl.cli.console import people_console, print_line, print_status, progress_bars
+from zicl.cli.console import people_console, print_json, print_line, print_status, progress_bars
 from zicl.cli.experiment_options import ExperimentOptions
 from zicl.cli.options import JsonOption, with_options
+from zicl.cli.preflight import preflight
 from zicl.exceptions import UsageError, ZICLError
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def evaluate(
     from zicl.lab.evaluate.run import evaluate as run
     from zicl.lab.evaluate.run import finished
 
+    preflight(output=None if dry_run else output.absolute())
     part = None if shard is None else RunShard.parse(shard)
     cluster_choice = parse_cluster(on)
     if cluster_choice is not None and dry_run:
@@ -71,7 +72,7 @@ def evaluate(
             summary = nothing_left or run(context, output, shard=part, compute=compute, report=report)
             answer = {**asdict(summary), "results": str(output)}
     if json_output:
-        typer.echo(json.dumps(answer))
+        print_json(answer)
     elif dry_run:
         _show_dry_run(answer)
     else:
@@ -132,6 +133,8 @@ def verify(
     from zicl.lab.evaluate.store import ResultsFolder, manifest_differences
     from zicl.lab.evaluate.verify import verify as run
 
+    # A mistake in the experiment is said first: the folder may only be missing by its default name.
+    options.read()
     stored = ResultsFolder.open(results)
     with progress_bars() as report:
         context = options.load(report)
@@ -141,7 +144,7 @@ def verify(
         print_status(f"note: {line}")
     wrong = [item for item in checked if not item.agrees]
     if json_output:
-        typer.echo(json.dumps([{**asdict(item), "agrees": item.agrees} for item in checked]))
+        print_json([{**asdict(item), "agrees": item.agrees} for item in checked])
     worst = max(item.difference for item in checked)
     print_status(
         f"the same: {len(checked) - len(wrong)} of {counted(len(checked), 'row')}; "
@@ -163,6 +166,7 @@ def merge(
     """Merge the parts of a sharded run, or a run and its extension, into one folder."""
     from zicl.lab.evaluate.store import merge as run
 
+    preflight(output=output.absolute())
     merged = run(results, output)
     state = "complete" if merged.manifest["complete"] else "not complete: some rows of the plan are missing"
     print_status(f"{counted(merged.table([]).num_rows, 'row')} in {output}, {state}")
@@ -186,7 +190,7 @@ def tasks(
 
     known = list({**read_tasks(), **(read_tasks(file) if file else {})}.values())
     if json_output:
-        typer.echo(json.dumps([task.model_dump(mode="json") for task in known], indent=2, ensure_ascii=False))
+        print_json([task.model_dump(mode="json") for task in known], indent=2)
         return
     _table(known)
 

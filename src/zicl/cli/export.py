@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from zicl.cli.console import print_status
+from zicl.cli.console import print_json, print_status
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.cli.preflight import preflight
 
@@ -25,7 +24,8 @@ def export(
     json_output: JsonOption = False,
 ) -> None:
     """Export a classifier as ONNX files with a short script: no torch, no zicl, the same probabilities."""
-    preflight(saved=classifier, new_folder=None if overwrite else output, corpus=corpus, encoder=encoder)
+    new_folder = None if overwrite else output
+    preflight(output=output, saved=classifier, new_folder=new_folder, corpus=corpus, encoder=encoder)
     from zicl.apps.distill.classifier import DistilledClassifier
     from zicl.apps.export.run import check_exportable
     from zicl.apps.export.run import export as write
@@ -37,5 +37,5 @@ def export(
     folder = write(loaded, output, overwrite=overwrite)
     size = sum(path.stat().st_size for path in folder.iterdir())
     if json_output:
-        typer.echo(json.dumps({"output": str(folder), "bytes": size}, ensure_ascii=False))
+        print_json({"output": str(folder), "bytes": size})
     print_status(f"{folder}, {size / 1e6:.0f} MB: its README.md says how to use it")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import people_console, print_line, print_status, progress_bars
+from zicl.cli.console import people_console, print_json, print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.cli.preflight import preflight
 
@@ -87,7 +86,7 @@ def tune(
     with progress_bars() as report:
         found = measure(corpus, target=target, kinds=kind or (), queries=queries, seed=seed, report=report)
     if json_output:
-        typer.echo(json.dumps(_as_json(found), indent=2))
+        print_json(_as_json(found), indent=2)
     else:
         _show(corpus, found)
     raise typer.Exit(0 if found.pick else 1)

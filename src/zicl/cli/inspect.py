@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import people_console, print_line, progress_bars
+from zicl.cli.console import people_console, print_json, print_json_lines, print_line, progress_bars
 from zicl.cli.input_rows import check_is_text
 from zicl.cli.options import (
     ClassifierOptions,
@@ -22,12 +22,23 @@ from zicl.cli.options import (
 )
 from zicl.exceptions import UsageError
 
+if TYPE_CHECKING:
+    from zicl.inputs.pair import Text
+
 TextArgument = Annotated[str, typer.Argument(help="The text.")]
 FitPairOption = Annotated[
     str | None,
     typer.Option("--pair-column", help="The column of the file of --fit that holds the second text of a pair."),
 ]
 PairOption = Annotated[str | None, typer.Option("--pair", help="The second text, where pairs are classified.")]
+
+
+def _check(text: str, pair: str | None = None) -> Text:
+    """Return a text or a pair that can be classified, and is no name of a file."""
+    from zicl.inputs.texts import check_pair, check_text
+
+    check_is_text(text)
+    return check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
 
 
 @with_options(ClassifierOptions)
@@ -40,13 +51,13 @@ def explain(
     json_output: JsonOption = False,
 ) -> None:
     """Explain why a text gets its label: what each expert says, and the demonstrations of a prompt."""
-    check_is_text(text)
+    checked = _check(text, pair)
     columns = options.fit_columns(text_column, pair_column)
     with progress_bars() as report:
         report("loading the models", 0, None)
-        explanation = options.classifier(report=report, columns=columns).explain(text if pair is None else (text, pair))
+        explanation = options.classifier(report=report, columns=columns).explain(checked)
     if json_output:
-        typer.echo(json.dumps(explanation.to_dict(), ensure_ascii=False))
+        print_json(explanation.to_dict())
         return
 
     people_console().print(explanation)
@@ -62,11 +73,8 @@ def prompt(
     json_output: JsonOption = False,
 ) -> None:
     """Print the exact prompt of a text: the prefix all labels share, then each label's given and [scored] part."""
-    from zicl.inputs.texts import check_pair, check_text
-
-    check_is_text(text)
+    checked = _check(text, pair)
     columns = options.fit_columns(text_column, pair_column)
-    checked = check_text(text, "the text") if pair is None else check_pair(text, pair, "the pair")
     with progress_bars() as report:
         report("loading the models", 0, None)
         pipeline = options.classifier(report=report, columns=columns).prompting()
@@ -89,12 +97,7 @@ def prompt(
             for name, b in zip(names, built.branches, strict=True)
         ]
         shared = built.prefix + built.stem
-        typer.echo(
-            json.dumps(
-                {"prefix": shared.text, "prefix_tokens": shared.tokens, "branches": branches},
-                ensure_ascii=False,
-            )
-        )
+        print_json({"prefix": shared.text, "prefix_tokens": shared.tokens, "branches": branches})
         return
     print_line((built.prefix + built.stem).text)
     for name, branch in zip(names, built.branches, strict=True):
@@ -120,14 +123,12 @@ def retrieve(
         raise UsageError("no corpus was named", hint="--corpus reviews.zicl")
     if offline:
         go_offline()
-    from zicl.inputs.texts import check_text
     from zicl.retrieve.index import Index
     from zicl.retrieve.strategies.base import RETRIEVERS, Query
 
     if k < 0:
         raise UsageError(f"--k is {k}; expected 0 or more")
-    check_is_text(text)
-    check_text(text, "the text")
+    _check(text)
     index = Index.open(corpus, offline=offline)
     found = RETRIEVERS.get(retrieval)().retrieve(index, Query(text.strip(), seed or 0), k)
     rows = []
@@ -144,7 +145,7 @@ def retrieve(
             }
         )
     if json_output:
-        typer.echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+        print_json_lines(json.dumps(row, ensure_ascii=False) for row in rows)
         return
     from rich.table import Table
     from rich.text import Text

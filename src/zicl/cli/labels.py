@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import print_json, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption, SynonymsOption
 from zicl.cli.parsing import parse_labels
 from zicl.cli.preflight import preflight
@@ -38,7 +37,7 @@ def suggest(
     json_output: JsonOption = False,
 ) -> None:
     """Find synonyms for labels and draft a labels.toml, to be read and edited."""
-    preflight(lm=lm, encoder=encoder)
+    preflight(output=output, lm=lm, encoder=encoder)
     if offline:
         go_offline()
     chosen = parse_labels(labels, synonyms)
@@ -71,12 +70,7 @@ def suggest(
         print_status(f"written to {output}: a draft, to be read and edited")
     if json_output:
         alternatives = {name: [asdict(option) for option in options] for name, options in found.items()}
-        typer.echo(
-            json.dumps(
-                {"labels": [asdict(label) for label in drafted], "alternatives": alternatives},
-                ensure_ascii=False,
-            )
-        )
+        print_json({"labels": [asdict(label) for label in drafted], "alternatives": alternatives})
         return
     for label in drafted:
         others = [option.word for option in found.get(label.name, [])[1:]]

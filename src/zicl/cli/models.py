@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated
 
 import typer
 
 from zicl._util.process import go_offline
-from zicl.cli.console import print_line, print_status, progress_bars
+from zicl.cli.console import print_json, print_line, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -22,7 +21,7 @@ def list_models(json_output: JsonOption = False) -> None:
 
     assets = list(catalog().values())
     if json_output:
-        typer.echo(json.dumps([asset.describe() for asset in assets], indent=2))
+        print_json([asset.describe() for asset in assets], indent=2)
         return
     for asset in assets:
         state = "here" if asset.is_fetched else f"{asset.megabytes} MB"
@@ -74,7 +73,7 @@ def info(
     if asset is None or (asset.kind == "lm" and asset.is_fetched):
         facts |= _lm_facts(name, tokenizer, offline=offline)
     if json_output:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts, indent=2)
         return
     for key, value in facts.items():
         if value == "":

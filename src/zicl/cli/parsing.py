@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ def parse_labels(text: str, synonyms: list[str] | None = None) -> Labels:
     """Return labels from 'terrible,great' or a labels.toml, with --synonyms applied."""
     from zicl.prompt.labels import Labels
 
+    if "," not in text and text.strip() and os.path.isdir(text):
+        raise UsageError(f"{text} is a folder, and labels were expected", hint="--labels terrible,great")
     if not text.endswith(".toml") and _seems_a_file(text):
         raise UsageError(
             f"{text} is no labels.toml, and one label alone is not enough",

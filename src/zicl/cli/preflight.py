@@ -39,6 +39,13 @@ def _save(path: Path) -> None:
     check_replaceable(path, CLASSIFIER, "a saved classifier")
 
 
+def _output(path: Path) -> None:
+    """Check that a file or a folder can be written there."""
+    from zicl._util.files import check_place
+
+    check_place(path)
+
+
 def _new_folder(path: Path) -> None:
     """Check that a folder that --overwrite would replace does not exist yet."""
     from zicl._util.files import exists_error
@@ -84,6 +91,7 @@ def _pages(_: Any) -> None:
 
 def _page(path: Path) -> None:
     """Check that a page can be written there."""
+    _output(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"-o {path}: the page is an HTML file", hint=f"-o {path.with_suffix('.html')}")
     if path.is_dir():
@@ -107,6 +115,7 @@ CHECKS: Mapping[str, Callable[[Any], None]] = {
     "figures": _figures,
     "maps": _maps,
     "page": _page,
+    "output": _output,
     "save": _save,
     "new_folder": _new_folder,
     "saved": _saved,

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from zicl._util.counts import counted
-from zicl.cli.console import print_status
+from zicl.cli.console import print_json_lines, print_status
 from zicl.inputs.output import OutputFile, to_json
 
 if TYPE_CHECKING:
@@ -91,7 +89,7 @@ class RecordWriter:
         if self.file is not None:
             self.file.write([_record(row, found, self.added) for row, found in pairs])
         if self.printed is not None:
-            typer.echo("\n".join(to_json(_record(row, found, self.printed)) for row, found in pairs))
+            print_json_lines(to_json(_record(row, found, self.printed)) for row, found in pairs)
 
     @contextmanager
     def finishing(self, total: int) -> Iterator[None]:

@@ -188,8 +188,7 @@ def report(
     chosen = Formats.JSON if json_output else form
     # First: a name that cannot be written should not cost a minute of bootstrap.
     targets = _targets(output, chosen, SUFFIXES)
-    if figures is not None and figures.exists() and not figures.is_dir():
-        raise UsageError(f"--figures {figures} is a file, and a folder was expected", hint="name a folder for them")
+    _check_places([*targets.values(), *filter(None, [options.html])], figures)
     found = None if options.html is None else _found(results)
     paths = results if found is None else found.results
     if found is not None and not paths:
@@ -217,6 +216,14 @@ def report(
     # A page alone needs no tables on the screen.
     if output is None and (found is None or chosen):
         typer.echo(made.render((chosen or Formats.MARKDOWN).value), nl=False)
+
+
+def _check_places(files: Sequence[Path], figures: Path | None) -> None:
+    """Check that the files and the figures can be written."""
+    for path in files:
+        preflight(output=path)
+    if figures is not None and figures.exists() and not figures.is_dir():
+        raise UsageError(f"--figures {figures} is a file, and a folder was expected", hint="name a folder for them")
 
 
 def _found(paths: list[Path]) -> PageFolders:

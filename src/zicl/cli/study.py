@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from zicl._util.counts import counted
 from zicl._util.progress import duration
-from zicl.cli.console import print_line, print_status, progress_bars
+from zicl.cli.console import print_json, print_line, print_status, progress_bars
 from zicl.cli.experiment_options import DataOptions
 from zicl.cli.options import JsonOption, with_options
 from zicl.cli.preflight import preflight
@@ -95,7 +94,7 @@ def study(
     from zicl.lab.evaluate.plan import RunShard
     from zicl.lab.study.registry import get_studies
 
-    preflight(figures=None if dry_run else True)
+    preflight(output=None if dry_run else output.absolute(), figures=None if dry_run else True)
     studies, part = get_studies(name), None if shard is None else RunShard.parse(shard)
     if find and name != _FINDS:
         raise UsageError(f"--find is for zicl study {_FINDS}, not for {name}", hint="leave it out")
@@ -111,7 +110,7 @@ def study(
         else:
             answer = _run(studies, context, part)
     if json_output:
-        typer.echo(json.dumps(answer if find else [asdict(each) for each in answer], ensure_ascii=False))
+        print_json(answer if find else [asdict(each) for each in answer])
     elif find:
         _show_heads(answer)
     elif dry_run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zicl._util.counts import counted
-from zicl.cli.console import people_console, print_status, progress_bars
+from zicl.cli.console import people_console, print_json, print_status, progress_bars
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
 from zicl.cli.preflight import preflight
 
@@ -52,7 +51,7 @@ def suggest(
         classifier = _plain(options).classifier(lambda: texts, report, columns)
         found = find(classifier, texts, sample=sample, report=report)
     if json_output:
-        typer.echo(json.dumps({**asdict(found), "note": _NOTE}, ensure_ascii=False))
+        print_json({**asdict(found), "note": _NOTE})
     else:
         _show(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from zicl._util.counts import counted
-from zicl.cli.console import print_status, progress_bars
+from zicl.cli.console import print_json, print_status, progress_bars
 from zicl.cli.options import JsonOption, OfflineOption
 from zicl.cli.preflight import preflight
 from zicl.exceptions import TextError, UsageError
@@ -93,7 +92,7 @@ def draw_map(
         print_status("drawn by PCA: with openTSNE (pip install 'zicl[map]') neighbours in the picture are similar")
     shown = {"output": str(output), "texts": len(found.rows), "layout": found.layout, "outlying": sum(found.outlying)}
     if json_output:
-        typer.echo(json.dumps(shown, ensure_ascii=False))
+        print_json(shown)
     print_status(f"{output}, {output.stat().st_size / 1e6:.1f} MB: open it in a browser")
 
 

@@ -34,6 +34,8 @@ _OTHER_WORKBOOKS = ("xls", "xlsb", "ods", "numbers")
 _SHEET = re.compile(r"(.*\.xls[xm])#([^\\/?*:\[\]]+)", re.IGNORECASE | re.DOTALL)
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BUFFER = 1 << 16
+# So many bytes show whether a text is UTF-16.
+_BEGINNING = 1 << 10
 # Read compressed data in smaller pieces: each may expand thirty-thousandfold.
 _COMPRESSED_BUFFER = 1 << 10
 # The variable that sets the length of the longest line or record, in millions of characters.
@@ -75,6 +77,8 @@ def check_not_read(path: Path, inputs: Iterable[Path]) -> None:
 def check_readable(path: str) -> str:
     """Return the format of a file of rows that is there, or raise an error that says what can be read."""
     file, _ = split_sheet(path)
+    if os.path.isdir(file):
+        raise TextError(f"{file} is a folder, and a file of texts was expected", hint="name a file in it")
     if not os.path.isfile(file):
         raise TextError(f"there is no file {file}", hint="check the path")
     kind = detect_format(path)
@@ -204,8 +208,13 @@ class TextFile:
         return TextError(
             f"{self.name}, line {line}: byte 0x{error.object[error.start]:02x} is not "
             f"{'utf-16' if self.is_utf16 else self.encoding.removesuffix('-sig')} text",
-            hint=f"save it as UTF-8 (in Excel: CSV UTF-8), or convert it: iconv -f cp1252 -t utf-8 {self.name} > new"
-            f"{''.join(Path(self.name).suffixes[-1:])}; for a corpus, zicl corpus build also takes --encoding",
+            hint=self._conversion("cp1252"),
+        )
+
+    def _conversion(self, encoding: str) -> str:
+        return (
+            f"save it as UTF-8 (in Excel: CSV UTF-8), or convert it: iconv -f {encoding} -t utf-8 {self.name} > new"
+            f"{''.join(Path(self.name).suffixes[-1:])}; for a corpus, zicl corpus build also takes --encoding"
         )
 
     @contextmanager
@@ -223,8 +232,27 @@ class TextFile:
             raise TextError(f"{self.name} cannot be read", hint="check that it is there, and its permissions")
         with Path(self.path).open("rb") as raw, _decompressed(raw, self.path) as stream:
             counted = io.BufferedReader(_CountingStream(stream, raw, self), _BUFFER)
-            self.is_utf16 = self.encoding == "utf-8-sig" and counted.peek(2)[:2] in _UTF16_MARKS
+            beginning = counted.peek(2)[:_BEGINNING] if self.encoding == "utf-8-sig" else b""
+            self.is_utf16 = beginning[:2] in _UTF16_MARKS
+            if not self.is_utf16 and (guess := _unmarked_utf16(beginning)):
+                raise TextError(
+                    f"{self.name} is UTF-16 text without a byte-order mark, and UTF-8 was expected",
+                    hint=self._conversion(guess),
+                )
             yield io.TextIOWrapper(counted, encoding="utf-16" if self.is_utf16 else self.encoding, newline="")
+
+
+def _unmarked_utf16(beginning: bytes) -> str | None:
+    r"""Return the encoding of UTF-16 text without its mark: one of the two bytes of a common character is zero.
+
+    >>> _unmarked_utf16(b"i\0d\0,\0"), _unmarked_utf16(b"\0i\0d"), _unmarked_utf16(b"id,text")
+    ('utf-16-le', 'utf-16-be', None)
+    """
+    first, second = beginning[::2].count(0), beginning[1::2].count(0)
+    # Few characters have the other one; bytes that are no text have zeros anywhere.
+    if max(first, second) < 2 or max(first, second) < 4 * min(first, second):
+        return None
+    return "utf-16-le" if second > first else "utf-16-be"
 
 
 class _CountingStream(io.RawIOBase):

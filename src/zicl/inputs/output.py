@@ -22,7 +22,16 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from zicl._util.failures import storage_errors
-from zicl._util.files import atomic_write, exists_error, file_hash, read_json, text_hash, write_json
+from zicl._util.files import (
+    atomic_write,
+    check_place,
+    exists_error,
+    file_hash,
+    read_json,
+    real_path,
+    text_hash,
+    write_json,
+)
 from zicl._util.locks import locked
 from zicl._util.process import require_extra
 from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
@@ -46,6 +55,7 @@ _NEW = "pass --overwrite, or choose another -o: which rows are complete is not k
 
 def check_output_path(path: Path, inputs: Iterable[Path] = ()) -> None:
     """Check that rows can be written to a file of this format and place, which is none of the ``inputs``."""
+    check_place(path)
     if path.suffix not in (*_APPENDED, *_MADE_OF_ROWS):
         raise UsageError(
             f"{path}: results are written as .csv, .jsonl, .xlsx or .parquet", hint="end its name in one of them"
@@ -59,11 +69,6 @@ def check_output_path(path: Path, inputs: Iterable[Path] = ()) -> None:
             f"{path} is a device or a pipe, and a file was expected", hint="--json writes to standard output"
         )
     check_not_read(path, inputs)
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not folder.is_dir():
-        raise UsageError(f"{path} cannot be written: {folder} is a file", hint="choose another folder")
-    if not os.access(folder, os.W_OK):
-        raise StorageError(f"{path} cannot be written: {folder} is read-only", hint="choose another folder")
 
 
 def check_resumable(path: Path) -> None:
@@ -279,7 +284,7 @@ class OutputFile:
         self.rows_path.write_bytes(b"")
         if self.rows_path != self.path:
             # Made of the rows of another run.
-            self.path.unlink(missing_ok=True)
+            real_path(self.path).unlink(missing_ok=True)
         self._begun = True
 
     def _resume(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from zicl._util.files import text_hash
-from zicl._util.strict_json import has_half_character, parse_json
+from zicl._util.strict_json import json_has_half_character, parse_json
 from zicl.exceptions import InputWarning, TextError
 from zicl.inputs.arrow import arrow_rows
 from zicl.inputs.excel import excel_rows
@@ -249,7 +249,7 @@ def json_lines(file: TextFile) -> Iterator[tuple[int, Any]]:
                     f"{file.name}, line {number}: not JSON ({error})",
                     hint="expected one JSON object per line, with each key once",
                 ) from error
-            if has_half_character(line, value):
+            if json_has_half_character(line, value):
                 raise TextError(
                     f"{file.name}, line {number}: a key or a value holds a broken character (a lone surrogate)",
                     hint="the file was not written as UTF-8: write it again",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from zicl._util.counts import counted
+from zicl._util.printable import has_half_character
 from zicl.exceptions import TextError
 from zicl.inputs.pair import Pair, Text
 
@@ -97,11 +98,7 @@ def check_text(value: object, where: str) -> str:
         raise TextError(f"{where} holds the control character U+001E", hint="remove it from the text")
     if "\0" in value:
         raise TextError(f"{where} holds a NUL byte", hint="the data may be binary or wrongly decoded: read it as UTF-8")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise TextError(
-            f"{where} holds a broken character (a lone surrogate)", hint="read the data as UTF-8"
-        ) from error
+    if has_half_character(value):
+        raise TextError(f"{where} holds a broken character (a lone surrogate)", hint="read the data as UTF-8")
     # numpy.str_ is a subclass of str.
     return str(value)

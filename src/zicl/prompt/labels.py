@@ -13,6 +13,7 @@ from typing import Any
 
 from zicl._util.counts import counted
 from zicl._util.files import nearest_file, read_toml
+from zicl._util.printable import has_half_character, visible
 from zicl.exceptions import LabelError
 
 # What separates several labels of one text, and what says that it has none of them.
@@ -47,13 +48,18 @@ class Label:
                 raise LabelError(f"a label holds {value!r}, not text", hint='labels are text: "0" and "1", not 0 and 1')
         object.__setattr__(self, "words", " ".join((self.words or self.name).split()))
         object.__setattr__(self, "synonyms", tuple(" ".join(s.split()) for s in self.synonyms))
-        if not self.name.strip() or not self.words or not all(self.synonyms):
+        if not all(map(visible, (self.name, self.words, *self.synonyms))):
             raise LabelError(
                 f"the label {self.name!r} has an empty name, words or synonym",
-                hint="give it at least a letter",
+                hint="give each at least one character that can be seen",
             )
-        if "\0" in "".join((self.name, self.words, self.description, *self.synonyms)):
+        everything = "".join((self.name, self.words, self.description, *self.synonyms))
+        if "\0" in everything:
             raise LabelError(f"the label {self.name!r} holds a NUL byte", hint="remove it")
+        if has_half_character(everything):
+            raise LabelError(
+                f"the label {self.name!r} holds a broken character (a lone surrogate)", hint="write labels as UTF-8"
+            )
         if self.name != self.name.strip() or len(self.name.splitlines()) > 1:
             raise LabelError(
                 f"the label {self.name!r} has a line break in it, or white space around it",
@@ -90,14 +96,14 @@ class Labels:
                 hint="name them all, with commas between them: --labels terrible,great",
             )
         for kind, values in (
-            ("name", self.names),
+            ("name", list(map(visible, self.names))),
             ("words", [_plain(label.words) for label in self.items]),
         ):
             twice = sorted(value for value, count in Counter(values).items() if count > 1)
             if twice:
                 raise LabelError(
                     f"two labels have the same {kind}: {', '.join(map(repr, twice))}",
-                    hint="give every label a different name and different words",
+                    hint="give every label a different name and different words; what cannot be seen does not count",
                 )
 
     @classmethod
@@ -239,12 +245,12 @@ def make_label(entry: Mapping[str, Any], where: str) -> Label:
 
 
 def _plain(words: str) -> str:
-    r"""Return words without what a reader does not see: case, white space, and how accents are encoded.
+    r"""Return words without what a reader does not see: case, white space, how accents are encoded, what is not drawn.
 
     >>> _plain("Caf\u00e9  noir") == _plain("cafe\u0301 Noir")
     True
     """
-    return unicodedata.normalize("NFC", " ".join(words.split()).casefold())
+    return unicodedata.normalize("NFC", " ".join(visible(words).split()).casefold())
 
 
 def _to_tuple(value: str | Iterable[str]) -> tuple[str, ...]:

@@ -56,6 +56,14 @@ def drip(client):
     wait_until(lambda: is_closed(client, b"x"))
 
 
+def test_a_request_for_another_protocol_is_answered_and_no_package_is_recommended(port, caplog):
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    with caplog.at_level("WARNING"), connect(port) as client:
+        client.sendall((REQUEST % port)[:-2] + upgrade)
+        assert client.recv(1000).startswith(b"HTTP/1.1 200 ")
+    assert not caplog.records
+
+
 def test_an_answer_does_not_wait_for_the_clients_acknowledgement(port, connections):
     with connect(port):
         wait_until(lambda: connections)

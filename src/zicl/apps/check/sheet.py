@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, FiniteFloat
 
 from zicl._util.counts import counted
-from zicl._util.files import atomic_write, exists_error, read_json, write_text
+from zicl._util.files import atomic_write, check_place, exists_error, read_json, write_text
 from zicl._util.process import require_extra
 from zicl._util.schema import Entries, Strict, check_schema
 from zicl.apps.check import label_studio
@@ -99,6 +99,7 @@ def config_path(path: Path) -> Path:
 
 def check_sheet_path(path: Path, kind: SheetFormat = "table", *, overwrite: bool = False) -> None:
     """Check that a sheet can be written; one with labels, and all tasks, are replaced only with ``overwrite``."""
+    check_place(path)
     suffixes = (".csv", ".xlsx") if kind == "table" else (".json",)
     if path.suffix not in suffixes:
         hint = f"end its name in {' or '.join(suffixes)}"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from zicl._util.printable import has_half_character
 from zicl._util.validation import FieldError, field_errors
 from zicl.apps.serve.schema import Problem
 from zicl.exceptions import (
@@ -230,21 +231,17 @@ def _broken_text(body: Any) -> RefusedError | None:
     waiting: list[tuple[tuple[int | str, ...], Any]] = [((), body)]
     while waiting:
         path, value = waiting.pop()
-        if isinstance(value, str) and not _is_whole(value):
+        if isinstance(value, str) and has_half_character(value):
             return _broken(_joined(path), path)
         if isinstance(value, dict):
             for key in value:
-                if not _is_whole(key):
+                if has_half_character(key):
                     shown = key[:_SHOWN_CHARACTERS].encode("ascii", "backslashreplace").decode()
                     return _broken(f'the key "{shown}"' + (f" of {_joined(path)}" if path else ""), path)
             waiting += reversed([((*path, key), inner) for key, inner in value.items()])
         elif isinstance(value, list):
             waiting += reversed([((*path, number), inner) for number, inner in enumerate(value)])
     return None
-
-
-def _is_whole(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _joined(path: tuple[int | str, ...]) -> str:

@@ -171,6 +171,9 @@ class Connection(H11Protocol):
         elif self._head_timer is None:
             self._start_head_timer()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: what asks for another protocol gets an ordinary answer, and no package would change that."""
+
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP request with a problem document, and end the connection.
 

@@ -182,7 +182,7 @@ def write_rows(path: Path, table: pa.Table) -> None:
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
-        what = f"there is no {folder}"
+        what = f"there is no folder of results {folder}"
         if folder.exists():
             what = (
                 f"{folder} is {f'a folder without {MANIFEST}' if folder.is_dir() else 'a file'}, not a results folder"
