@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zicl.corpus.store import Sentence
-from zicl.exceptions import ModelError
+from zicl.exceptions import ModelError, UnknownNameError
 from zicl.inputs.pair import Text, text_parts
 from zicl.lab.evaluate.examples import Example
 from zicl.lab.report.html.predictions import StoredDemonstration, StoredPrediction, StoredPredictions
@@ -237,7 +237,7 @@ class NearestSentences:
                 known[hit.row] = hit.similarity
                 if hit.similarity < lowest - _TOLERANCE:
                     break
-        except ModelError as error:
+        except (ModelError, UnknownNameError) as error:
             # The page is still right: it then names both sentences beside a demonstration.
             self.error = str(error)
         return known
