@@ -148,6 +148,7 @@ def classify(
     _check_output_holds(rows, output)
     fit_columns = {"text_column": text_column, "pair_column": pair_column}
     fit_texts = (lambda: [row.text for row in filled]) if file else None
+    gold = options.read_gold(fit_columns)
     run = {"top": top, "review_below": review_below, "columns": [text_column, pair_column, options_column]}
     if output is not None and not overwrite:
         known.check_resumes(output, run, fit_texts, fit_columns)
@@ -178,14 +179,14 @@ def classify(
         text_columns = [text_column if file else "text", *filter(None, [pair_column, options_column])]
         if output is not None:
             _open_output(writer, output, label_sets, run, rows, id_column or "id", text_columns, overwrite=overwrite)
-        earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
+        earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column, gold)
         searchers = 0 if cluster_choice is None else cluster_choice.searchers
         with _workers(options, classifier, cluster, searchers) as pool, writer.finishing(len(rows)):
             chunks = _chunks(classifier, rows, writer)
             lines = list(_classify_chunks(label_sets, chunks, writer, review_below, pool))
     if output is None and not json_output:
         print_table(lines, review_below, top)
-    print_summary(lines, label_sets[0], review_below, earlier, gold := options.read_gold(fit_columns))
+    print_summary(lines, label_sets[0], review_below, earlier, gold)
     if _has_ensemble(classifier) and classifier.none is not None:
         print_none_curve([*earlier.lines, *lines], classifier.none, gold)
 

@@ -89,9 +89,14 @@ class Earlier:
 
 
 def read_earlier(
-    file: OutputFile | None, label_set: LabelSet, id_column: str, text_column: str, pair_column: str | None
+    file: OutputFile | None,
+    label_set: LabelSet,
+    id_column: str,
+    text_column: str,
+    pair_column: str | None,
+    gold: Mapping[Text, str],
 ) -> Earlier:
-    """Read the rows that are in an output already."""
+    """Read the rows that are in an output already; only texts with a ``gold`` label are kept."""
     if file is None or not file.done:
         return Earlier()
     decision, lines = label_set.decision, []
@@ -108,8 +113,7 @@ def read_earlier(
         labels, probabilities = _read_labels(record, column, label_set.names, decision)
         cut = None if "input_cut" not in record else str(record["input_cut"]) == "True"
         doubtful = _doubtful(labels, probabilities, decision)
-        # Only gold labels are looked up by the text.
-        kept = text if decision.none else ""
+        kept = text if text.strip() in gold else ""
         lines.append(SummaryLine(name, shown, labels, probabilities, float(record["margin"]), cut, kept, doubtful))
     return Earlier(len(file.done), tuple(lines))
 
