@@ -191,6 +191,12 @@ def test_gold_rows_are_learned_from(run, command, tmp_path):
     # Rows that were labelled by hand are not among the uncertain ones, and those that keep another label are named.
     least = err[err.index("least certain:") :].splitlines()[1:6]
     assert not [line for line in least for text in (*SOUP[:8], *TRAIN[:8]) if text[:40] in line]
+    # With every row labelled, nothing is left to be uncertain of; and a table has no column to name.
+    gold.write_text("\n".join(["text,gold", *(f'"{text}",train' for text in SOUP + TRAIN[:-1]), f'"{TRAIN[-1]}",soup']))
+    code, _, err = run(*command, "--gold", gold)
+    assert code == 0
+    assert "least certain" not in err
+    assert "of 30 rows that you labelled, 1 got another label: 29 (" in err
     # What was taught is the opposite of what the words say.
     assert plain != taught
     assert taught[:8] == ["train"] * 8
