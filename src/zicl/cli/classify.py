@@ -145,7 +145,9 @@ def classify(
     filled = [row for row in rows if not row.empty]
     known = KnownRun.of(options, kinds, top, review=review_below is not None)
     _check_columns_free(rows, known.columns)
-    _check_output_holds(rows, output)
+    from zicl.inputs.output import check_rows_fit, output_lock
+
+    check_rows_fit(output, rows)
     fit_columns = {"text_column": text_column, "pair_column": pair_column}
     fit_texts = (lambda: [row.text for row in filled]) if file else None
     gold = options.read_gold(fit_columns)
@@ -153,8 +155,6 @@ def classify(
     if output is not None and not overwrite:
         known.check_resumes(output, run, fit_texts, fit_columns)
     print_status(f"{counted(len(rows), 'row')} to label")
-    from zicl.inputs.output import output_lock
-
     with output_lock(output), nullcontext() if cluster_choice is None else connected(cluster_choice) as cluster:
         # What is fitted here is fitted as a worker would fit it.
         use_threads(None if cluster is None else cluster.threads)
@@ -180,8 +180,7 @@ def classify(
         if output is not None:
             _open_output(writer, output, label_sets, run, rows, id_column or "id", text_columns, overwrite=overwrite)
         earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column, gold)
-        searchers = 0 if cluster_choice is None else cluster_choice.searchers
-        with _workers(options, classifier, cluster, searchers) as pool, writer.finishing(len(rows)):
+        with _workers(options, classifier, cluster, cluster_choice) as pool, writer.finishing(len(rows)):
             chunks = _chunks(classifier, rows, writer)
             lines = list(_classify_chunks(label_sets, chunks, writer, review_below, pool))
     if output is None and not json_output:
@@ -265,15 +264,6 @@ def _check_columns(
             raise UsageError(f"--top {top}: there are {count} labels", hint=f"at most --top {count}")
 
 
-def _check_output_holds(rows: Sequence[InputRow], output: Path | None) -> None:
-    """Check that the output can hold the rows."""
-    if output is None:
-        return
-    from zicl.inputs.output import check_rows_fit
-
-    check_rows_fit(output, rows)
-
-
 def _check_one_set(options: ClassifyOptions, given: Mapping[str, Any]) -> None:
     """Refuse what is for one set of labels where there are several."""
     unused = [name for name, value in given.items() if value is not None]
@@ -350,11 +340,11 @@ def _workers(
     options: ClassifierOptions,
     classifier: ZICLClassifier | DistilledClassifier,
     cluster: Cluster | None,
-    searchers: int,
+    choice: ClusterChoice | None,
 ) -> AbstractContextManager[WorkerPool | None]:
-    if cluster is None:
+    if cluster is None or choice is None:
         return nullcontext()
-    return classification_workers(options, cluster, classifier, searchers)
+    return classification_workers(options, cluster, classifier, choice.searchers)
 
 
 # -- classifying, chunk by chunk -------------------------------------------------------------------------

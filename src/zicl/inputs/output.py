@@ -139,9 +139,9 @@ def _hash_written(path: Path, note: Note) -> Any:
     return digest
 
 
-def check_rows_fit(path: Path, rows: Sequence[InputRow]) -> None:
-    """Check that a file of this format can hold the columns of the input, before others are computed for hours."""
-    if path.suffix not in _MADE_OF_ROWS:
+def check_rows_fit(path: Path | None, rows: Sequence[InputRow]) -> None:
+    """Check that an output, if there is one, can hold the columns of the input before others are computed for hours."""
+    if path is None or path.suffix not in _MADE_OF_ROWS:
         return
     # As they come from the file of rows: dates are text there, and null is what is no number.
     columns = [json.loads(to_json(row.columns)) for row in rows]
