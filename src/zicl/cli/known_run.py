@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from zicl.cli.output_columns import chosen_kinds, plain_columns
 
 if TYPE_CHECKING:
+    from zicl.apps.distill.classifier import DistilledContent
     from zicl.cli.classify_options import ClassifyOptions
     from zicl.config import Decision
+    from zicl.score.manifest import ClassifierContent
 
 ReadTexts = Callable[[], Sequence[Any]]
 
@@ -69,19 +71,28 @@ def _names(options: ClassifyOptions) -> list[str]:
     """Return all that a text can get: the labels, and the name for none of them."""
     if options.saved is None:
         return [*options.named_labels().names, *filter(None, [_decision(options).none])]
-    from zicl.persistence import read_folder
-
-    return [*read_folder(options.saved).get("labels", ()), *filter(None, [_decision(options).none])]
+    return [*_saved_content(options.saved).labels, *filter(None, [_decision(options).none])]
 
 
 def _decision(options: ClassifyOptions) -> Decision:
     """Return how many labels a text gets; a distilled classifier gives each one."""
+    from zicl.config import ONE_LABEL
+    from zicl.score.manifest import ClassifierContent
+
     if options.saved is None:
         return options.resolved().decision
-    from zicl.config import Decision
-    from zicl.persistence import read_folder
+    content = _saved_content(options.saved)
+    return content.settings.decision if isinstance(content, ClassifierContent) else ONE_LABEL
 
-    return Decision.model_validate(read_folder(options.saved).get("settings", {}).get("decision", {}))
+
+def _saved_content(saved: Path) -> ClassifierContent | DistilledContent:
+    """Return what a saved classifier's folder holds."""
+    from zicl.apps.distill.classifier import DistilledContent
+    from zicl.persistence import read_content, read_folder
+    from zicl.score.manifest import ClassifierContent
+
+    content = read_folder(saved)
+    return content if isinstance(content, ClassifierContent) else read_content(saved, DistilledContent)
 
 
 def _fingerprint(options: ClassifyOptions, texts: ReadTexts | None, columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,19 +133,17 @@ def _pile_source(options: ClassifyOptions, texts: ReadTexts | None, columns: Map
 
 def _saved_fingerprint(options: ClassifyOptions, saved: Path) -> dict[str, Any]:
     """Return what a saved classifier's folder says of its fingerprint; models may be named anew."""
-    from zicl.persistence import read_folder
     from zicl.score.manifest import ClassifierContent
 
-    content = read_folder(saved)
+    content = _saved_content(saved)
     known: dict[str, Any] = {}
     if options.encoder is None and options.corpus is None:
-        known["encoder"] = (content.get("encoder") or {}).get("identity")
-    if "kind" in content:
-        return {**known, "distilled": content.get("weights")}
-    settings = ClassifierContent.model_validate(content).settings
-    known |= settings.model_dump(mode="json")
-    known["seed"] = content["seed"]
+        known["encoder"] = None if content.encoder is None else content.encoder.identity
+    if not isinstance(content, ClassifierContent):
+        return {**known, "distilled": content.weights}
+    known |= content.settings.model_dump(mode="json")
+    known["seed"] = content.seed
     if options.lm is None:
-        known["lm"] = (content["lm"] or {}).get("identity")
-    pile = content["fitted"]["pile"]
-    return {**known, "fitted": {"pile": None if pile is None else {"source": pile["source"]}}}
+        known["lm"] = None if content.lm is None else content.lm.identity
+    pile = content.fitted.pile
+    return {**known, "fitted": {"pile": None if pile is None else {"source": pile.source}}}
