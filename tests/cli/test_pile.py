@@ -154,6 +154,21 @@ def test_what_a_sheet_cannot_hold_is_said_before_models_are_loaded(run, command,
     assert "row 1, column 'text', has 45,000" in err
 
 
+def test_a_column_of_bytes_is_refused_before_models_are_loaded_where_it_would_be_written(
+    run, command, tmp_path, monkeypatch
+):
+    from zicl.inputs.arrow import write_parquet
+
+    command[2] = tmp_path / "in.parquet"
+    write_parquet(command[2], ["text", "scan"], [{"text": text, "scan": b"\xff"} for text in SOUP + TRAIN])
+    assert run(*command)[0] == 0
+    monkeypatch.setattr(ZICLClassifier, "fit", lambda *_, **__: pytest.fail("it learned"))
+    for written in (["-o", tmp_path / "out.csv"], ["--json"]):
+        code, out, err = run(*command, *written)
+        assert (code, out) == (2, "")
+        assert "the column 'scan' holds bytes" in err
+
+
 def test_a_table_with_semicolons_is_read_and_said(run, command, tickets):
     tickets.write_text("\n".join(["id;text", *(f'{n};"{text}"' for n, text in enumerate(SOUP + TRAIN))]) + "\n")
     code, out, err = run(*command, "--json")

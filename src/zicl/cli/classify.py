@@ -147,7 +147,8 @@ def classify(
     _check_columns_free(rows, known.columns)
     from zicl.inputs.output import check_rows_fit, output_lock
 
-    check_rows_fit(output, rows)
+    # A table for people has no columns of the input.
+    check_rows_fit(output, [] if output is None and not json_output else rows)
     fit_columns = {"text_column": text_column, "pair_column": pair_column}
     fit_texts = (lambda: [row.text for row in filled]) if file else None
     gold = options.read_gold(fit_columns)
