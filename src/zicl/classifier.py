@@ -231,7 +231,8 @@ class ZICLClassifier(TextClassifier):
         Parameters
         ----------
         X
-            The pile: texts like those to be labelled, or these themselves. Without any, ``texts`` are used.
+            The pile: texts like those to be labelled, or these themselves. None stands for ``texts``; without these
+            either, nothing is learned, and ``z-icl+`` is the encoder alone. Fewer than 20 are a ``PileWarning``.
         y
             Labels of some of the texts; None, NaN or -1 where a label is not known. A method that learns from the pile
             holds them fixed; others only check them. With ``multi`` sets of labels, labels joined by ``|``, or an

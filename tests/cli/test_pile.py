@@ -6,6 +6,7 @@ from datetime import date, datetime, time
 
 import pytest
 
+from zicl import ZICLClassifier
 from zicl.cli.parsing import parse_duration
 from zicl.exceptions import UsageError
 
@@ -156,6 +157,21 @@ def test_what_a_sheet_cannot_hold_is_said_before_models_are_loaded(run, command,
     assert "row 1, column 'text', has 45,000" in err
 
 
+def test_a_column_of_bytes_is_refused_before_models_are_loaded_where_it_would_be_written(
+    run, command, tmp_path, monkeypatch
+):
+    from zicl.inputs.arrow import write_parquet
+
+    command[2] = tmp_path / "in.parquet"
+    write_parquet(command[2], ["text", "scan"], [{"text": text, "scan": b"\xff"} for text in SOUP + TRAIN])
+    assert run(*command)[0] == 0
+    monkeypatch.setattr(ZICLClassifier, "fit", lambda *_, **__: pytest.fail("it learned"))
+    for written in (["-o", tmp_path / "out.csv"], ["--json"]):
+        code, out, err = run(*command, *written)
+        assert (code, out) == (2, "")
+        assert "the column 'scan' holds bytes" in err
+
+
 def test_a_table_with_semicolons_is_read_and_said(run, command, tickets):
     tickets.write_text("\n".join(["id;text", *(f'{n};"{text}"' for n, text in enumerate(SOUP + TRAIN))]) + "\n")
     code, out, err = run(*command, "--json")
@@ -193,9 +209,55 @@ def test_gold_rows_are_learned_from(run, command, tmp_path):
     # Rows that were labelled by hand are not among the uncertain ones, and those that keep another label are named.
     least = err[err.index("least certain:") :].splitlines()[1:6]
     assert not [line for line in least for text in (*SOUP[:8], *TRAIN[:8]) if text[:40] in line]
+    # With every row labelled, nothing is left to be uncertain of; and a table has no column to name.
+    gold.write_text("\n".join(["text,gold", *(f'"{text}",train' for text in SOUP + TRAIN[:-1]), f'"{TRAIN[-1]}",soup']))
+    code, _, err = run(*command, "--gold", gold)
+    assert code == 0
+    assert "least certain" not in err
+    assert "of 30 rows that you labelled, 1 got another label: 29 (" in err
     # What was taught is the opposite of what the words say.
     assert plain != taught
     assert taught[:8] == ["train"] * 8
+
+
+def said_of_gold(err):
+    """The lines of a summary that gold labels change: what is least certain, and who got another label."""
+    lines = err.splitlines()
+    named = [line for line in lines if "that you labelled" in line]
+    return lines[lines.index("least certain:") + 1 :][:5], named
+
+
+def test_a_resumed_run_says_of_gold_rows_what_the_first_one_did(run, command, tickets, tmp_path):
+    # Half of them contradict the others: not all get the label that they were given.
+    gold = [f'"{text}",{("soup", "train")[n % 2]}' for n, text in enumerate((SOUP + TRAIN)[:24])]
+    (tmp_path / "gold.csv").write_text("\n".join(["text,gold", *gold]) + "\n")
+    half = tmp_path / "half.csv"
+    half.write_text("".join(tickets.read_text().splitlines(keepends=True)[:15]))
+    command += ["--gold", tmp_path / "gold.csv", "--fit", tickets]
+    first = run(*command, "-o", tmp_path / "at_once.csv")[2]
+    again = run(*command, "-o", tmp_path / "at_once.csv")[2]
+    command[2] = half
+    assert run(*command, "-o", tmp_path / "in_two.csv")[0] == 0
+    command[2] = tickets
+    resumed = run(*command, "-o", tmp_path / "in_two.csv")[2]
+    assert "14 rows were labelled before and 16 now" in resumed
+    assert said_of_gold(again) == said_of_gold(first)
+    assert said_of_gold(resumed)[1] == said_of_gold(first)[1] != []
+    assert "of 24 rows that you labelled" in said_of_gold(resumed)[1][0]
+
+
+def test_a_gold_file_that_is_moved_while_rows_are_labelled_is_not_missed(run, command, tmp_path, monkeypatch):
+    gold, fit = tmp_path / "gold.csv", ZICLClassifier.fit
+    gold.write_text(f'text,gold\n"{SOUP[0]}",soup\n')
+
+    def fit_and_move(*arguments, **settings):
+        gold.rename(tmp_path / "moved.csv")
+        return fit(*arguments, **settings)
+
+    monkeypatch.setattr(ZICLClassifier, "fit", fit_and_move)
+    code, _, err = run(*command, "--gold", gold, "-o", tmp_path / "out.csv")
+    assert code == 0, err
+    assert "label frequencies" in err
 
 
 def test_rows_without_a_text_are_left_out_of_gold_and_fit_files(run, command, tickets, tmp_path):

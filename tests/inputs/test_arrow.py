@@ -131,10 +131,20 @@ def test_columns_are_written_with_the_types_of_their_values(tmp_path):
     assert read_records(str(path))[0] == {"text": "One lamp.", "margin": 0.5, "note": None}
 
 
+def test_a_map_is_read_as_pairs_and_refused_as_what_it_is(tmp_path):
+    values = pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64()))
+    rows = read_records(write_column(tmp_path / "a.parquet", values))
+    assert [row["odd"] for row in rows] == [[("a", 1)], []]
+    with pytest.raises(TextError, match="what lists hold, have to be of one type") as error:
+        check_parquet_fits(rows)
+    assert "leave the column out" in error.value.hint
+    assert "a map is read as lists" in error.value.hint
+
+
 def test_values_of_several_types_in_a_column_are_refused():
     check_parquet_fits([{"n": 1}, {"n": 2.5}, {"m": None}])
     for mixed in ([{"n": 1}, {"n": "a"}], [{"n": 2**70}], [{"n": 1}, {"n": True}], [{"n": {}}], [{"n": [{"a": {}}]}]):
-        with pytest.raises(TextError, match="the column 'n' has values of several types") as error:
+        with pytest.raises(TextError, match="the column 'n' cannot be written as Parquet") as error:
             check_parquet_fits(mixed)
         assert ".csv" in error.value.hint
 

@@ -298,8 +298,16 @@ def test_what_a_file_cannot_hold_is_found_before_it_is_computed(tmp_path):
         check_rows_fit(tmp_path / "out.xlsx", numbers)
     mixed = [InputRow("r1", "a", {"text": "a", "n": 1}), InputRow("r2", "b", {"text": "b", "n": "one"})]
     check_rows_fit(tmp_path / "out.xlsx", mixed)
-    with pytest.raises(TextError, match="values of several types"):
+    with pytest.raises(TextError, match="'n' cannot be written as Parquet"):
         check_rows_fit(tmp_path / "out.parquet", mixed)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.xlsx", "out.parquet", None])
+@pytest.mark.parametrize("value", [b"\xff", {"image": {"bytes": b"\xff"}}, [("key", b"\xff")]])
+def test_bytes_are_not_written_as_what_python_prints(tmp_path, name, value):
+    path, rows = None if name is None else tmp_path / name, [InputRow("r1", "a", {"text": "a", "scan": value})]
+    with pytest.raises(TextError, match="the column 'scan' holds bytes"):
+        check_rows_fit(path, rows)
 
 
 def test_writing_a_workbook_needs_a_package(tmp_path, monkeypatch):

@@ -1,14 +1,19 @@
 """ONNX encoders: conversion to float32, vectors that depend on nothing but their text, and errors."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 
+import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from tests.conftest import DOCUMENTS
-from zicl.exceptions import MemoryLimitError, ModelError, StorageError, ZICLError
+from zicl import ZICLClassifier
+from zicl.exceptions import MemoryLimitError, ModelError, PileWarning, StorageError, UsageError, ZICLError
 from zicl.retrieve.encoder import DEFAULT_ENCODER, SentenceEncoder, cuts, load_encoder
 from zicl.retrieve.onnx import OnnxEncoder, convert
 
@@ -185,8 +190,22 @@ def test_memory_that_runs_out_is_said_to_do_so(folder, monkeypatch):
         encoder.encode(["the soup was"])
 
 
+def test_what_was_fitted_is_saved_and_not_pickled(folder, tmp_path):
+    unfitted = ZICLClassifier(labels=["soup", "train"], encoder=str(folder), offline=True)
+    with pytest.warns(PileWarning):
+        fitted = clone(unfitted).fit(["The soup was cold.", "The train was late."])
+    for dump in (pickle.dumps, lambda each: joblib.dump(each, tmp_path / "clf.joblib")):
+        with pytest.raises(UsageError, match="cannot be pickled") as error:
+            dump(fitted)
+        assert "clf.save(folder)" in error.value.hint
+    # What scikit-learn does with a classifier needs no pickle of a fitted one.
+    for copied in (copy.deepcopy(fitted), copy.copy(fitted)):
+        assert copied.predict(["The soup."]).tolist() == fitted.predict(["The soup."]).tolist()
+    for plain in (unfitted, clone(fitted)):
+        assert pickle.loads(pickle.dumps(plain)).labels == ["soup", "train"]
+
+
 def test_identity_is_the_content(tmp_path, original, folder):
-    import copy
     import shutil
 
     encoder = load_encoder(str(folder))

@@ -143,12 +143,20 @@ def test_cross_validation_and_clone_work():
 # -- piles that say little ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("texts", [PILE[:5], [PILE[0]] * 500])
+@pytest.mark.parametrize("texts", [PILE[:5], [PILE[0]] * 500, []])
 def test_a_pile_that_is_too_small_is_said(texts):
     with pytest.warns(PileWarning, match="too few to learn from, 20 are needed"):
         made = classifier().fit(texts)
     assert made.fitted_.pile is None
-    assert made.predict(texts[:1]).shape == (1,)
+    assert made.predict(PILE[:1]).shape == (1,)
+
+
+def test_no_pile_is_the_encoder_alone_and_nothing_to_warn_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = classifier().fit(None)
+    assert made.fitted_.pile is None
+    assert made.predict(PILE[:1]).shape == (1,)
 
 
 def test_one_label_that_attracts_everything_is_said():

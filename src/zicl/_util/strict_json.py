@@ -13,6 +13,10 @@ DEEPEST = 64
 TOO_DEEP = "nested too deeply"
 
 
+class RepeatedKeyError(ValueError):
+    """An object has two keys of one name."""
+
+
 def parse_json(text: str) -> Any:
     """Parse JSON; two keys of one name, and nesting that Python could not handle later, are a ``ValueError``.
 
@@ -20,10 +24,10 @@ def parse_json(text: str) -> Any:
     {'a': [1]}
     >>> parse_json('{"a": 1, "a": 2}')
     Traceback (most recent call last):
-    ValueError: the key 'a' occurs twice
+    zicl._util.strict_json.RepeatedKeyError: the key 'a' occurs twice
     """
     try:
-        value = json.loads(text, object_pairs_hook=_distinct)
+        value = json.loads(text, object_pairs_hook=distinct_keys)
     except RecursionError as error:
         raise ValueError(TOO_DEEP) from error
     except json.JSONDecodeError as error:
@@ -45,12 +49,13 @@ def json_has_half_character(text: str, value: Any) -> bool:
     return has_half_character(json.dumps(value, ensure_ascii=False))
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these keys and values, as ``object_pairs_hook`` of ``json.loads``; refuse a second value."""
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [key for key, _ in pairs]
         twice = next(name for number, name in enumerate(names) if name in names[:number])
-        raise ValueError(f"the key {twice[:60]!r} occurs twice")
+        raise RepeatedKeyError(f"the key {twice[:60]!r} occurs twice")
     return values
 
 

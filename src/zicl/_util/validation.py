@@ -46,6 +46,7 @@ _PROBLEMS = {
     "too_long": ("too many were given", "at most {max_length}"),
     "string_too_short": ("it is too short", "{min_length} or more characters"),
     "string_too_long": ("it is too long", "at most {max_length} characters"),
+    "string_pattern_mismatch": ("it has another form", "a string of the form {pattern}"),
     "greater_than": ("it is too small", "more than {gt}"),
     "greater_than_equal": ("it is too small", "at least {ge}"),
     "less_than": ("it is too large", "less than {lt}"),

@@ -146,15 +146,17 @@ def classify(
     filled = [row for row in rows if not row.empty]
     known = KnownRun.of(options, kinds, top, review=review_below is not None)
     _check_columns_free(rows, known.columns)
-    _check_output_holds(rows, output)
+    from zicl.inputs.output import check_rows_fit, output_lock
+
+    # A table for people has no columns of the input.
+    check_rows_fit(output, [] if output is None and not json_output else rows)
     fit_columns = {"text_column": text_column, "pair_column": pair_column}
     fit_texts = (lambda: [row.text for row in filled]) if file else None
+    gold = options.read_gold(fit_columns)
     run = {"top": top, "review_below": review_below, "columns": [text_column, pair_column, options_column]}
     if output is not None and not overwrite:
         known.check_resumes(output, run, fit_texts, fit_columns)
     print_status(f"{counted(len(rows), 'row')} to label")
-    from zicl.inputs.output import output_lock
-
     with output_lock(output), nullcontext() if cluster_choice is None else connected(cluster_choice) as cluster:
         # What is fitted here is fitted as a worker would fit it.
         use_threads(None if cluster is None else cluster.threads)
@@ -185,14 +187,13 @@ def classify(
         text_columns = [text_column if file else "text", *filter(None, [pair_column, options_column])]
         if output is not None:
             _open_output(writer, output, label_sets, run, rows, id_column or "id", text_columns, overwrite=overwrite)
-        earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column)
-        searchers = 0 if cluster_choice is None else cluster_choice.searchers
-        with _workers(options, classifier, cluster, searchers) as pool, writer.finishing(len(rows)):
+        earlier = read_earlier(writer.file, label_sets[0], id_column or "id", text_columns[0], pair_column, gold)
+        with _workers(options, classifier, cluster, cluster_choice) as pool, writer.finishing(len(rows)):
             chunks = _chunks(classifier, rows, writer)
             lines = list(_classify_chunks(label_sets, chunks, writer, review_below, pool))
     if output is None and not json_output:
         print_table(lines, review_below, top)
-    print_summary(lines, label_sets[0], review_below, earlier, gold := options.read_gold(fit_columns))
+    print_summary(lines, label_sets[0], review_below, earlier, gold)
     if _has_ensemble(classifier) and classifier.none is not None:
         print_none_curve([*earlier.lines, *lines], classifier.none, gold)
 
@@ -271,15 +272,6 @@ def _check_columns(
             raise UsageError(f"--top {top}: there are {count} labels", hint=f"at most --top {count}")
 
 
-def _check_output_holds(rows: Sequence[InputRow], output: Path | None) -> None:
-    """Check that the output can hold the rows."""
-    if output is None:
-        return
-    from zicl.inputs.output import check_rows_fit
-
-    check_rows_fit(output, rows)
-
-
 def _check_one_set(options: ClassifyOptions, given: Mapping[str, Any]) -> None:
     """Refuse what is for one set of labels where there are several."""
     unused = [name for name, value in given.items() if value is not None]
@@ -356,11 +348,11 @@ def _workers(
     options: ClassifierOptions,
     classifier: ZICLClassifier | DistilledClassifier,
     cluster: Cluster | None,
-    searchers: int,
+    choice: ClusterChoice | None,
 ) -> AbstractContextManager[WorkerPool | None]:
-    if cluster is None:
+    if cluster is None or choice is None:
         return nullcontext()
-    return classification_workers(options, cluster, classifier, searchers)
+    return classification_workers(options, cluster, classifier, choice.searchers)
 
 
 # -- classifying, chunk by chunk -------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,10 +127,14 @@ class ClassifyOptions(ClassifierOptions):
 
     def read_gold(self, columns: Mapping[str, Any]) -> dict[Text, str]:
         """Return the gold labels by text, if there are any; several of one text are joined by ``|``."""
+        return {} if self.gold is None else self._gold_of_columns(**columns)
+
+    @cached_property
+    def _gold_of_columns(self) -> Callable[..., dict[Text, str]]:
+        """What reads the file of --gold, once: it may be edited or moved while rows are labelled."""
         from zicl.apps.check.sheet import read_gold
 
-        if self.gold is None or self.labels is None:
-            return {}
+        assert self.gold is not None
         decision = self.resolved().decision
-        names = [*self.parsed_labels(self.labels).names, *filter(None, [decision.none])]
-        return read_gold(self.gold, names, multi=decision.multi, **columns)
+        names = [*self.named_labels().names, *filter(None, [decision.none])]
+        return cache(partial(read_gold, self.gold, names, multi=decision.multi))

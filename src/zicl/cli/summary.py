@@ -89,9 +89,14 @@ class Earlier:
 
 
 def read_earlier(
-    file: OutputFile | None, label_set: LabelSet, id_column: str, text_column: str, pair_column: str | None
+    file: OutputFile | None,
+    label_set: LabelSet,
+    id_column: str,
+    text_column: str,
+    pair_column: str | None,
+    gold: Mapping[Text, str],
 ) -> Earlier:
-    """Read the rows that are in an output already."""
+    """Read the rows that are in an output already; only texts with a ``gold`` label are kept."""
     if file is None or not file.done:
         return Earlier()
     decision, lines = label_set.decision, []
@@ -108,8 +113,7 @@ def read_earlier(
         labels, probabilities = _read_labels(record, column, label_set.names, decision)
         cut = None if "input_cut" not in record else str(record["input_cut"]) == "True"
         doubtful = _doubtful(labels, probabilities, decision)
-        # Only gold labels are looked up by the text.
-        kept = text if decision.none else ""
+        kept = text if text.strip() in gold else ""
         lines.append(SummaryLine(name, shown, labels, probabilities, float(record["margin"]), cut, kept, doubtful))
     return Earlier(len(file.done), tuple(lines))
 
@@ -215,9 +219,10 @@ def print_summary(
         print_status(f"{counted(cut, 'text was', 'texts were')} cut at the token limit{among}")
     if len(labelled) > _LEAST_CERTAIN:
         print_status("probabilities and margins are not calibrated: zicl check measures how many labels are right")
+    # What a person has labelled is certain.
+    open_ones = [line for line in labelled if line.row_text.strip() not in gold]
+    if len(open_ones) > _LEAST_CERTAIN:
         print_status("least certain:")
-        # What a person has labelled is certain.
-        open_ones = [line for line in labelled if line.row_text.strip() not in gold]
         for line in sorted(open_ones, key=lambda line: line.margin)[:_LEAST_CERTAIN]:
             print_status(f"  {_shown(line.id)}: {line.label} {_doubt(line)}  {line.text[:80]}")
     _print_other_labels(labelled, gold, multi=label_set.decision.multi)
@@ -230,8 +235,8 @@ def _print_other_labels(lines: Sequence[SummaryLine], gold: Mapping[Text, str], 
     if other:
         named = ", ".join(map(_shown, other[:_NAMED])) + (", …" if len(other) > _NAMED else "")
         print_status(
-            f"of {counted(len(taught), 'row')} that you labelled, another label in 'predicted' for {len(other):,}: "
-            f"{named} (your labels teach what texts like them get)"
+            f"of {counted(len(taught), 'row')} that you labelled, {len(other):,} got another label: {named} "
+            "(your labels teach what texts like them get)"
         )
 
 

@@ -88,7 +88,8 @@ def draw_map(
         found.save(output)
     if len(found.rows) < found.total:
         print_status(f"a sample of {len(found.rows):,} of {found.total:,} texts is drawn: --limit draws more")
-    if found.layout == "pca" and layout == "auto" and len(found.rows) >= _FEW:
+    different = {row.text.strip() for row in found.rows}
+    if found.layout == "pca" and layout == "auto" and len(different) >= _FEW:
         print_status("drawn by PCA: with openTSNE (pip install 'zicl[map]') neighbours in the picture are similar")
     shown = {"output": str(output), "texts": len(found.rows), "layout": found.layout, "outlying": sum(found.outlying)}
     if json_output:

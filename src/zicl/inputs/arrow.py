@@ -163,8 +163,9 @@ def _column(name: str, values: list[Any]) -> Any:
         pq.write_table(pa.table({name: column[:0]}), pa.BufferOutputStream())
     except (pa.ArrowException, OverflowError) as error:
         raise TextError(
-            f"the column {name!r} has values of several types, or of one that Parquet has not, and cannot be written "
-            f"as Parquet ({first_line(error)})",
-            hint="give its values one type, or write .csv or .jsonl",
+            f"the column {name!r} cannot be written as Parquet: its values, and what lists hold, have to be of one "
+            f"type that Parquet has ({first_line(error)})",
+            hint="write .csv or .jsonl, leave the column out, or give it one type: "
+            "a map is read as lists of a key and a value",
         ) from error
     return column

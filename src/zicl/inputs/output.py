@@ -35,7 +35,7 @@ from zicl._util.files import (
 from zicl._util.locks import locked
 from zicl._util.process import require_extra
 from zicl._util.schema import Count, Entries, Sha256, Strict, check_schema
-from zicl.exceptions import StorageError, UsageError
+from zicl.exceptions import StorageError, TextError, UsageError
 from zicl.inputs.arrow import check_parquet_fits, write_parquet
 from zicl.inputs.excel import (
     check_workbook_columns,
@@ -143,9 +143,17 @@ def _hash_written(path: Path, note: Note) -> Any:
     return digest
 
 
-def check_rows_fit(path: Path, rows: Sequence[InputRow]) -> None:
-    """Check that a file of this format can hold the columns of the input, before others are computed for hours."""
-    if path.suffix not in _MADE_OF_ROWS:
+def check_rows_fit(path: Path | None, rows: Sequence[InputRow]) -> None:
+    """Check that an output can hold the columns of the input, before others are computed for hours.
+
+    ``path`` is None for JSON on standard output.
+    """
+    if binary := next((name for row in rows for name, value in row.columns.items() if _holds_bytes(value)), None):
+        raise TextError(
+            f"the column {binary!r} holds bytes, and is to be written as text",
+            hint="leave it out of the input, or make it a column of strings there",
+        )
+    if path is None or path.suffix not in _MADE_OF_ROWS:
         return
     # As they come from the file of rows: dates are text there, and null is what is no number.
     columns = [json.loads(to_json(row.columns)) for row in rows]
@@ -153,6 +161,12 @@ def check_rows_fit(path: Path, rows: Sequence[InputRow]) -> None:
         check_workbook_fits(columns, path)
     else:
         check_parquet_fits(columns)
+
+
+def _holds_bytes(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_bytes, value.values()))
+    return any(map(_holds_bytes, value)) if isinstance(value, list | tuple) else isinstance(value, bytes)
 
 
 def rows_path(path: Path) -> Path:

@@ -10,7 +10,7 @@ import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from zicl._util.failures import memory_error
 from zicl._util.files import file_hash, read_json, write_json
 from zicl._util.process import thread_count
-from zicl.exceptions import ModelError, first_line
+from zicl.exceptions import ModelError, UsageError, first_line
 from zicl.inputs.beginnings import beginning
 
 MODEL, TOKENIZER, SETTINGS = "model.onnx", "tokenizer.json", "encoder.json"
@@ -50,6 +50,12 @@ class OnnxEncoder:
 
     def __deepcopy__(self, memo: dict[int, object]) -> OnnxEncoder:
         return self
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            "a loaded encoder cannot be pickled, nor can a classifier that was fitted with it",
+            hint="save the classifier with `clf.save(folder)`, and load it with `zicl.load(folder)`",
+        )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector per text; batches are sorted by length and so hold hardly any padding."""

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from tests.apps.distill.conftest import SENTENCES
 from tests.conftest import BagEncoder
 from zicl import ZICLClassifier
+from zicl.apps.export import script
 from zicl.apps.export.run import TOLERANCE, export
 from zicl.exceptions import StorageError, UsageError
 
@@ -61,6 +63,27 @@ def test_the_folder_runs_alone(tmp_path, run):
     code, _, err = run("export", tmp_path / "three.zicl-clf", "-o", tmp_path / "three-onnx")
     assert code != 0
     assert "exists already" in err
+
+
+def test_the_script_says_what_is_wrong_with_its_file(tmp_path):
+    (tmp_path / "latin.txt").write_bytes("The crème was cold.\n".encode("latin-1"))
+    for path, said in (
+        (tmp_path / "missing.csv", "missing.csv cannot be read: No such file"),
+        (tmp_path, "cannot be read: Is a directory"),
+        (tmp_path / "latin.txt", "latin.txt is not UTF-8"),
+        # What is no file is read too.
+        (Path("/dev/stdin"), "/dev/stdin: row 2 has no text"),
+    ):
+        done = subprocess.run(
+            [sys.executable, script.__file__, path],
+            input="The soup was cold.\n\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_what_asks_a_language_model_is_refused(index, lm, tmp_path):

@@ -31,6 +31,8 @@ def test_neighbours_stay_neighbours(layout):
 def test_few_texts_and_those_without_the_extra_are_drawn_by_pca(monkeypatch):
     assert choose_layout("auto", 5) == "pca"
     assert choose_layout("auto", 500) == "tsne"
+    assert [choose_layout("tsne", count) for count in (2, 3)] == ["pca", "tsne"]
+    assert lay_out(groups(3), "tsne").shape == (3, 2)
     monkeypatch.setattr("zicl.apps.map.layout.find_spec", lambda name: None)
     assert choose_layout("auto", 500) == "pca"
 
@@ -39,6 +41,12 @@ def test_few_texts_and_those_without_the_extra_are_drawn_by_pca(monkeypatch):
 def test_equal_texts_and_any_number_are_laid_out(count, seed):
     points = lay_out(np.repeat(groups(3, seed), count, axis=0)[:count], "pca")
     assert np.isfinite(points).all()
+
+
+def test_differences_of_rounding_are_not_drawn():
+    vectors = np.repeat(groups(1), 30, axis=0)
+    vectors += np.random.default_rng(0).normal(scale=1e-8, size=vectors.shape).astype(np.float32)
+    assert np.abs(lay_out(vectors, "pca")).max() < 0.01
 
 
 @pytest.mark.parametrize("count", [15, 20, 40, 120])

@@ -3,6 +3,7 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 from tests.apps.distill.conftest import SENTENCES
@@ -41,6 +42,24 @@ def test_a_large_file_is_sampled_by_its_seed(rows):
 
     assert len(ids(1)) == 10
     assert ids(1) == ids(1) != ids(2)
+
+
+class DriftingEncoder(BagEncoder):
+    """An encoder whose last digits depend on the place in its batch."""
+
+    def encode(self, texts):
+        return super().encode(texts) + 1e-7 * np.arange(len(texts), dtype=np.float32)[:, None]
+
+
+@pytest.mark.parametrize("layout", ["pca", "tsne"])
+def test_equal_texts_are_drawn_at_one_place(rows, layout):
+    equal = [LabelledText(str(n), "The same soup. " + " " * (n % 2), "film") for n in range(30)]
+    for others in (rows, []):
+        found = make_map([*others, *equal], DriftingEncoder().encode, layout=layout)
+        assert found.points.shape == (len(others) + 30, 2)
+        assert len(np.unique(found.points[len(others) :], axis=0)) == 1
+        assert len({found.outlying[n] for n in range(len(others), len(found.rows))}) == 1
+    assert found.points.tolist() == [[0, 0]] * 30
 
 
 def test_the_page_has_all_and_nothing_gets_out_of_its_data(rows):

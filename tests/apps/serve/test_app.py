@@ -197,6 +197,31 @@ def test_half_a_character_is_named_where_it_is(client, body, field, says):
     assert answer.json().get("field") == field
 
 
+def test_a_key_that_occurs_twice_is_named(client):
+    headers = {"Content-Type": "application/json"}
+    for body in (b'{"text": "a", "text": "b"}', b'{"labels": [{"text": "a", "text": "b"}, "c"], "text": "x"}'):
+        answer = client.post("/v1/classify", content=body, headers=headers)
+        assert answer.status_code == 422
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.json()["detail"] == "the key 'text' occurs twice"
+        assert answer.json()["expected"] == "each key once"
+
+
+def test_null_is_no_object(client):
+    answer = client.post("/v1/classify", content=b"null", headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, "the body is null, and no JSON object")
+
+
+@pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("Br", 415), ("identity", 200)])
+def test_a_compressed_body_is_refused_also_where_it_only_says_so(client, coding, status):
+    headers = {"Content-Type": "application/json", "Content-Encoding": coding}
+    answer = client.post("/v1/classify", content=b'{"text": "A fine film."}', headers=headers)
+    assert answer.status_code == status
+    if status == 415:
+        assert answer.json()["type"] == "urn:zicl:problem:compressed"
+        assert answer.headers["Accept-Encoding"] == "identity"
+
+
 def test_head_is_get_without_a_body(client):
     for path in ("/", "/healthz", "/readyz", "/metrics", "/v1/info", "/v1/paragraph/0", "/openapi.json"):
         head, get = client.head(path), client.get(path)

@@ -66,6 +66,7 @@ KEYS = "only the keys labels, template, method, inference, k, seed, text, texts,
         ({"seed": 2**60}, "seed: it is too large", f"at most {2**53 - 1}"),
         ({"explain": 1}, "explain: it is not true or false", "true or false"),
         ({"inference": "x"}, "inference: it is not 'channel', 'direct' or 'both'", "'channel', 'direct' or 'both'"),
+        ({"fit": "x"}, "fit: it has another form", "a string of the form ^[0-9a-f]{32}$"),
         ({"method": "x" * 201}, "method: it is too long", "at most 200 characters"),
     ],
 )
@@ -85,7 +86,7 @@ def test_several_are_told_together_and_a_long_key_is_shortened():
 
 
 @pytest.mark.parametrize(
-    ("body", "detail"), [([], "a list"), ("x", "a string"), (5, "a number"), (float("nan"), "a number")]
+    ("body", "detail"), [([], "a list"), ("x", "a string"), (5, "a number"), (float("nan"), "a number"), (None, "null")]
 )
 def test_a_body_that_is_no_object(body, detail):
     found = problem(body)

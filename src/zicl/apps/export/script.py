@@ -65,15 +65,20 @@ class Classifier:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3) or not Path(sys.argv[1]).is_file():
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     path, column = Path(sys.argv[1]), (*sys.argv[2:], "text")[0]
     csv.field_size_limit(1 << 30)
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        if path.suffix == ".csv":
-            texts = [row.get(column) or "" for row in csv.DictReader(stream)]
-        else:
-            texts = stream.read().splitlines()
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            if path.suffix == ".csv":
+                texts = [row.get(column) or "" for row in csv.DictReader(stream)]
+            else:
+                texts = stream.read().splitlines()
+    except OSError as error:
+        sys.exit(f"{path} cannot be read: {error.strerror}")
+    except UnicodeDecodeError:
+        sys.exit(f"{path} is not UTF-8: save it as that")
     if "" in texts:
         sys.exit(f"{path}: row {texts.index('') + 1} has no text, or there is no column {column}")
     classifier = Classifier(Path(__file__).parent)

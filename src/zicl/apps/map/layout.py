@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from importlib.util import find_spec
 from typing import Literal
 
@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zicl._util.process import require_extra, thread_count
+from zicl.inputs.pair import Text
 from zicl.retrieve.encoder import Vectors
 
 Layout = Literal["auto", "tsne", "pca"]
 Points = NDArray[np.float32]
 
-# Fewer texts have no neighbourhoods to show.
-_MIN_TSNE = 15
+# Fewer texts have no neighbourhoods to show; t-SNE takes no fewer than the second number.
+_MIN_TSNE, _FEWEST_TSNE = 15, 3
 _PERPLEXITY = 30.0
 # t-SNE's phases: iterations, exaggeration, momentum. Between the steps of one, a server does other work. What brings
 # many texts into groups at first would draw a few together into one point.
@@ -25,16 +26,28 @@ _FEW = 100
 _STEP = 50
 # With fewer texts, threads wait for each other longer than they compute.
 _MIN_THREADED = 5000
+# Vectors have a length of 1: smaller differences are those of rounding, and are not drawn as large as the map.
+_ROUNDING = 1e-4
 # A text whose nearest texts are this many (robust) standard deviations less similar than is usual is like no others.
 _NEIGHBOURS, _DEVIATIONS = 10, 3.0
 
 
+def different(texts: Sequence[Text]) -> tuple[list[Text], list[int]]:
+    """Return the different texts, which are laid out, and for each text the number of its place among them.
+
+    >>> different(["yes", "no", "yes"])
+    (['yes', 'no'], [0, 1, 0])
+    """
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    return list(numbers), [numbers[text] for text in texts]
+
+
 def choose_layout(layout: Layout, count: int) -> Layout:
-    """Return the layout that ``auto`` stands for: t-SNE where openTSNE is installed and there are enough texts."""
+    """Return the layout of so many different texts; ``auto`` is t-SNE where openTSNE is installed, and of a few PCA."""
     if layout == "tsne":
         require_extra("map", "the layout tsne", "openTSNE")
     if layout != "auto":
-        return layout
+        return "pca" if count < _FEWEST_TSNE else layout
     return "tsne" if count >= _MIN_TSNE and find_spec("openTSNE") is not None else "pca"
 
 
@@ -60,7 +73,7 @@ def lay_out_in_steps(
     chosen = choose_layout(layout, len(vectors))
     points = _principal(vectors) if chosen == "pca" else (yield from _neighbourhoods(vectors, seed))
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
-    scaled: Points = (points / max(float(np.abs(points).max()), 1e-12)).astype(np.float32)
+    scaled: Points = (points / max(float(np.abs(points).max()), _ROUNDING)).astype(np.float32)
     return scaled
 
 

@@ -17,7 +17,7 @@ from zicl._util.process import require_extra
 from zicl._util.progress import ProgressReport, silent
 from zicl._util.random import rng
 from zicl.apps.distill.classifier import DistilledClassifier, DistilledPrediction
-from zicl.apps.map.layout import Layout, Points, choose_layout, find_outlying, lay_out
+from zicl.apps.map.layout import Layout, Points, choose_layout, different, find_outlying, lay_out
 from zicl.apps.map.page import render_map
 from zicl.classifier import ZICLClassifier
 from zicl.exceptions import TextError
@@ -124,11 +124,12 @@ def make_map(
     chosen: Sequence[LabelledText] = rows
     if len(rows) > limit:
         chosen = [rows[int(n)] for n in sorted(rng(seed, "texts on the map").choice(len(rows), limit, replace=False))]
+    texts, places = different([row.text.strip() for row in chosen])
     # Checked before anything is encoded.
-    layout = choose_layout(layout, len(chosen))
-    vectors = embed([row.text.strip() for row in chosen])
+    layout = choose_layout(layout, len(texts))
+    vectors = embed(texts)
     report("drawing the map", 0, None)
-    points, outlying = lay_out(vectors, layout, seed), find_outlying(vectors)
+    points, outlying = lay_out(vectors, layout, seed)[places], find_outlying(vectors[places])
     return TextMap(chosen, points, outlying.tolist(), layout, len(rows), title or counted(len(rows), "text"))
 
 

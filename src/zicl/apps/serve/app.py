@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from zicl._util.process import __version__
+from zicl._util.strict_json import distinct_keys
 from zicl.apps.serve import problems, schema
 from zicl.apps.serve import queue as metrics
 from zicl.apps.serve.body import RequestBody
@@ -41,7 +44,7 @@ _STATUSES = {
     405: "Another method is expected.",
     408: "The body came too slowly.",
     413: "The body is too large.",
-    415: "The body is not declared as JSON.",
+    415: "The body is not declared as JSON, or is compressed.",
     422: "A value cannot be used, or is over a limit.",
     503: "Busy, overdue, starting or stopping; Retry-After says when to try again.",
 }
@@ -78,6 +81,32 @@ class _HeadAsGet:
         await self._app({**scope, "method": "GET"} if head else scope, receive, send)
 
 
+class _StrictRequest(Request):
+    """A request whose body has each key once: of two values, the framework would take the last."""
+
+    async def json(self) -> Any:
+        body = await self.body()
+        try:
+            return json.loads(body, object_pairs_hook=distinct_keys)
+        except json.JSONDecodeError:
+            raise
+        except (ValueError, RecursionError) as error:
+            # The framework would not say why it could not read the body.
+            raise not_json(error, body) from error
+
+
+class _StrictRoute(APIRoute):
+    """A route that reads its requests so."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_strictly(request: Request) -> Response:
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return handle_strictly
+
+
 class _API(FastAPI):
     """FastAPI, with the schema of problem documents: no route returns one, so FastAPI does not add it."""
 
@@ -100,6 +129,7 @@ def _make_api(service: Service, page: Page) -> FastAPI:
         lifespan=service.running,
         separate_input_output_schemas=False,
     )
+    api.router.route_class = _StrictRoute
     for error in (problems.RefusedError, ZICLError, Exception):
         api.add_exception_handler(error, _answer_refusal)
     api.add_exception_handler(ClientLeftError, _answer_nothing)
@@ -221,9 +251,8 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     return invalid_request(invalid.errors(), _REQUESTS.get(request.url.path), invalid.body).response()
 
 
-async def _answer_status(request: Request, error: Exception) -> Response:
+async def _answer_status(_request: Request, error: Exception) -> Response:
     refused = cast(HTTPException, error)
-    if refused.status_code == 400 and refused.__cause__ is not None:
-        # The framework does not say why it could not read the body.
-        return not_json(refused.__cause__, await request.body()).response()
+    if isinstance(refused.__cause__, problems.RefusedError):
+        return refused.__cause__.response()
     return status_refusal(refused.status_code, refused.headers or {}).response()

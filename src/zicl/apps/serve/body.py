@@ -8,7 +8,7 @@ from collections.abc import Container
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from zicl.apps.serve.problems import BUSY, NOT_JSON, SLOW_BODY, TOO_LARGE, RefusedError
+from zicl.apps.serve.problems import BUSY, COMPRESSED, NOT_JSON, SLOW_BODY, TOO_LARGE, RefusedError
 
 _SECONDS = 30.0
 # Limit for the bodies of all open requests together, unless a single one may be larger.
@@ -25,7 +25,7 @@ class _DisconnectedError(Exception):
 class RequestBody:
     """Read bodies of at most ``max_bytes``, for at most ``max_requests`` at a time and ``max_total`` bytes together.
 
-    Those sent to ``addresses`` have to be JSON; the application refuses other addresses for a better reason.
+    Those sent to ``addresses`` have to be JSON as it is; the application refuses other addresses for a better reason.
     """
 
     def __init__(
@@ -65,13 +65,24 @@ class RequestBody:
     def _check_head(self, scope: Scope) -> None:
         if self._open > self._max_requests:
             raise RefusedError(BUSY, f"{self._max_requests} requests are open", hint="try again later", retry_after=1)
-        declared = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
-        if scope["method"] == "POST" and scope["path"] in self._addresses and declared != "application/json":
+        if scope["method"] != "POST" or scope["path"] not in self._addresses:
+            return
+        headers = Headers(scope=scope)
+        declared = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if declared != "application/json":
             raise RefusedError(
                 NOT_JSON,
                 "the body is not declared as JSON",
                 expected="Content-Type: application/json",
                 hint="send a JSON object with that header",
+            )
+        if headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+            raise RefusedError(
+                COMPRESSED,
+                "the body is declared as compressed",
+                expected="no Content-Encoding",
+                hint="send the JSON as it is, without that header",
+                headers={"Accept-Encoding": "identity"},
             )
 
     async def _read_in_time(self, headers: Headers, receive: Receive, parts: list[bytes]) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from zicl.apps.serve.problems import RefusedError, malformed
+from zicl._util.strict_json import RepeatedKeyError
+from zicl.apps.serve.problems import INVALID, RefusedError, malformed
 
 # Far fewer than what Python's parser gives up at.
 _DEPTH = 100
@@ -14,11 +15,13 @@ _LONG_NUMBER = re.compile(r"\d{4301}")
 
 
 def not_json(error: BaseException, body: bytes) -> RefusedError:
-    """Return the refusal of a body that could not be read because of ``error``.
+    """Return the refusal of a body that could not be read, or not be used, because of ``error``.
 
     >>> not_json(RecursionError(), b"[" * 5000).problem.detail
     'the body is not JSON: line 1, column 101: lists and objects are nested too deeply'
     """
+    if isinstance(error, RepeatedKeyError):
+        return RefusedError(INVALID, str(error), expected="each key once", hint="leave one of them out")
     if isinstance(error, UnicodeDecodeError):
         # What comes before it could be read.
         before = body[: error.start].decode(error.encoding, "replace")

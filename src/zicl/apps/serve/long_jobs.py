@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zicl._util.random import stable_hash
-from zicl.apps.map.layout import choose_layout, find_outlying, lay_out_in_steps
+from zicl.apps.map.layout import choose_layout, different, find_outlying, lay_out_in_steps
 from zicl.apps.serve import schema
 from zicl.apps.serve.configurations import ClassifierCache, RequestedSettings
 from zicl.apps.serve.jobs import JobAnswer, PendingJob
@@ -99,19 +99,20 @@ class MapJob(LongJob):
 
     def steps(self) -> Steps:
         """Encode the texts in groups, as a fit does, whose vectors are still known; then place them."""
+        texts, places = different(self.texts)
         known = yield from _encode(self._embed(), sorted(set(self.texts)))
-        vectors = np.stack([known[text] for text in self.texts])
+        vectors = np.stack([known[text] for text in texts])
         layout = choose_layout("auto", len(vectors))
         placing = lay_out_in_steps(vectors, layout)
         while True:
             try:
                 yield Unfinished("drawing", *next(placing))
             except StopIteration as finished:
-                points = finished.value
+                points = finished.value[places]
                 break
         response = schema.MapResponse(
             points=[[round(float(x), 4), round(float(y), 4)] for x, y in points],
-            outlying=find_outlying(vectors).tolist(),
+            outlying=find_outlying(vectors[places]).tolist(),
             layout="tsne" if layout == "tsne" else "pca",
         )
         return JobAnswer(response)

@@ -48,6 +48,7 @@ METHOD_NOT_ALLOWED = ProblemKind("method-not-allowed", 405, "This address takes 
 SLOW_BODY = ProblemKind("slow-body", 408, "The request came too slowly")
 TOO_LARGE = ProblemKind("too-large", 413, "The request is too large")
 NOT_JSON = ProblemKind("not-json", 415, "The request is not JSON")
+COMPRESSED = ProblemKind("compressed", 415, "The request is compressed")
 INVALID = ProblemKind("invalid", 422, "The request cannot be used")
 OVER_LIMIT = ProblemKind("over-limit", 422, "The request is over a limit")
 LARGE_HEAD = ProblemKind("large-head", 431, "The request is too large")
@@ -173,7 +174,14 @@ def protocol_refusal(error: BaseException | None) -> RefusedError:
 
 # An unknown key is chosen by the client and may be long.
 _SHOWN_CHARACTERS, _SHOWN_ERRORS = 60, 5
-_JSON_TYPES = {list: "a list", str: "a string", bool: "a truth value", int: "a number", float: "a number"}
+_JSON_TYPES = {
+    list: "a list",
+    str: "a string",
+    bool: "a truth value",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
 
 
 def invalid_request(errors: Sequence[Any], model: type[BaseModel] | None = None, body: Any = None) -> RefusedError:

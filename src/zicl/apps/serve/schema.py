@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from zicl.apps.serve.queue import MOST_LONG_JOBS
 from zicl.config import METHODS
 
 # Fixed limits; those that an operator may change are in limits.py.
@@ -342,7 +343,8 @@ class LimitsInfo(_Model):
     k: int
     pile: int = Field(description="Texts that are learned from, or drawn on a map, together.")
     queue: int = Field(
-        description="Texts that may wait, of all requests; a fit or a map counts as one, and at most 4 are admitted."
+        description="Texts that may wait, of all requests; a fit or a map counts as one, and at most "
+        f"{MOST_LONG_JOBS} are admitted."
     )
     deadline: float = Field(description="Seconds.")
 
