@@ -38,7 +38,7 @@ class RecordWriter:
         *,
         review: bool,
         json_output: bool,
-        marked: bool,
+        marked: bool = False,
     ) -> RecordWriter:
         """Return the writer for these sets of labels and kinds of columns (None: the usual ones)."""
         added = [name for each in label_sets for name in each.written(kinds, review=review)]
