@@ -298,7 +298,7 @@ def label_and_write(classifier: Any, rows: Any, path: Path, pool: Any) -> Iterat
 
     label_sets = [LabelSet(classifier)]
     writer = RecordWriter.of(label_sets, None, review=False, json_output=False)
-    writer.open(path, {}, ["id", "text"], "id", ["text"], overwrite=True)
+    writer.open(path, {}, rows, "id", ["text"], overwrite=True)
     chunks = [rows[n : n + LABELLED] for n in range(0, len(rows), LABELLED)]
     predicted = classify_on(pool, classifier, (([row.text for row in chunk], None) for chunk in chunks))
     for chunk, predictions in zip(chunks, predicted, strict=True):
