@@ -10,7 +10,7 @@ bandwidth, Ray, the command itself). What one process does alone stands beside i
 reading, deduplicating and storing, and the index is learnt and filled on the cores of one machine, a vector by as many
 products as there are lists (4√n), at the rate of matrix products measured. Rows to label are read and written by the
 command, which holds them all; what it learns from is a sample of 5,000, and no more workers encode it than it has
-groups of 256, nor are asked than there are groups of 16. Index: 8-bit codes up to 4 million
+groups of 1,024, nor are asked than there are groups of 16. Index: 8-bit codes up to 4 million
 sentences, product-quantised beyond, with the vectors in half precision beside them
 (docs/how-to/large-corpora.md). A price is per core hour, in any currency; machines that only wait are not in it.
 Nothing here was measured with more than two workers.
@@ -35,7 +35,7 @@ TRAINED_A_LIST, PASSES = 40, 10
 # Bytes a sentence that the command holds to deduplicate: a hash, then hashes and places while they are sorted.
 SEEN = 24
 # The sample that z-icl+ learns from, and the texts that a call of a worker encodes, asks about or labels.
-PILE, ENCODED, ASKED, LABELLED = 5000, 256, 16, 1024
+PILE, ENCODED, ASKED, LABELLED = 5000, 1024, 16, 1024
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
     python benchmarks/spread.py --rounds 1 --parts pile --json > rates.json
 
 Splits and embeds IMDB reviews, evaluates Z-ICL on Rotten Tomatoes sentences with the demo corpus and the default
-models, and labels these sentences with z-icl+ (``pile``: encode groups of 256, ask the language model about groups of
+models, and labels these sentences with z-icl+ (``pile``: encode groups of 1,024, ask the language model about groups of
 16, label chunks of 1,024 and write them), on a Ray cluster of this machine, in rounds: one worker, two, one, two.
 Rates of all but splitting count only while all workers are busy: without loading, and without the last pieces, when
 some workers are idle. Splitting is timed from start to end, including Ray Data's start for every 64 MB. Ray's overhead
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--reviews", type=int, default=24_000, help="reviews to split")
     parser.add_argument("--shards", type=int, default=10, help="shards of 2,048 sentences to embed")
     parser.add_argument("--examples", type=int, default=96, help="examples to evaluate, four per batch")
-    parser.add_argument("--pile", type=int, default=2_560, help="texts that z-icl+ learns from")
+    parser.add_argument("--pile", type=int, default=8_192, help="texts that z-icl+ learns from")
     parser.add_argument("--asked", type=int, default=128, help="of these, texts to ask the language model about")
     parser.add_argument("--texts", type=int, default=8_192, help="other texts to label then")
     parser.add_argument("--rows", type=int, default=102_400, help="rows to measure the command's share with")
@@ -249,6 +249,7 @@ def pile(folder: Path, workers: int, arguments: argparse.Namespace) -> dict[str,
     from zicl.cli.classify import ClassifyOptions
     from zicl.cli.cluster_options import classification_workers
     from zicl.inputs.tables import read_rows
+    from zicl.score import fit
 
     rows = read_rows(str(write_texts(folder / "texts.csv", arguments.pile + arguments.texts)))
     ends: dict[str, list[float]] = {step: [] for step in STEPS}
@@ -271,14 +272,14 @@ def pile(folder: Path, workers: int, arguments: argparse.Namespace) -> dict[str,
 
     with home_without_answers(folder), connect("ray", workers=workers, threads=THREADS) as cluster:
         start = partial(classification_workers, ClassifyOptions(labels="terrible,great"), cluster)
-        settings = Pile(method="mixture", lm_rows=arguments.asked)
+        settings = Pile(method="mixture", texts=arguments.pile, lm_rows=arguments.asked)
         fitted = ZICLClassifier(labels=["terrible", "great"], pile=settings).fit(
             [row.text for row in rows[: arguments.pile]], compute=TimedFit(start, workers)
         )
         with start(fitted) as pool:
             for _ in noted("labelling", label_and_write(fitted, rows[arguments.pile :], folder / "labels.csv", pool)):
                 pass
-    sizes = {"encoding": 256, "asking": 16, "labelling": LABELLED}
+    sizes = {"encoding": fit._ENCODED, "asking": fit._ASKED, "labelling": LABELLED}
     return {
         step: {
             # The first call of each worker finds it cold.

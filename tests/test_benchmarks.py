@@ -70,6 +70,13 @@ def test_rows_are_labelled_and_written_as_by_the_command(script, tmp_path, monke
 RIGHT = {"soup": {"a": 0.7, "b": 0.2, "c": 0.1}}
 
 
+def test_the_plan_counts_the_groups_that_are_encoded_and_asked_about(script):
+    from zicl.score import fit
+
+    plan = script("plan")
+    assert (plan.ENCODED, plan.ASKED) == (fit._ENCODED, fit._ASKED)
+
+
 @pytest.mark.parametrize(
     ("probabilities", "top", "said"),
     [
