@@ -366,51 +366,9 @@ def test_durations():
             parse_duration(wrong)
 
 
-def others(tmp_path, tickets):
-    """Options that change what an output is begun with, and the settings that the error names."""
-    gold = tmp_path / "gold.csv"
-    gold.write_text(f'text,gold\n"{SOUP[0]}",soup\n')
-    more = tmp_path / "more.csv"
-    more.write_text(tickets.read_text() + "99,The bread here is worth the walk.\n")
-    return [
-        (["--seed", 5], "seed"),
-        (["--labels", "soup,train,bread"], "labels, names"),
-        (["--top", 2], "--columns, top"),
-        (["--columns", "all"], "--columns"),
-        (["--review-below", 0.2], "--columns, review_below"),
-        (["--none", "other"], "decision, names"),
-        (["--method", "encoder"], "pile"),
-        (["--also", "tone=angry,calm"], "--columns, also"),
-        (["--gold", gold], "fitted"),
-        (["--fit", more], "fitted"),
-        (["--file", more], "fitted"),
-    ]
-
-
-def test_an_output_with_other_settings_is_refused_before_anything_is_loaded(
-    run, command, tickets, tmp_path, monkeypatch
-):
-    out, saved = tmp_path / "out.csv", tmp_path / "c.zicl-clf"
-    code, _, err = run(*command, "-o", out, "--save", saved)
-    assert code == 0, err
-    with monkeypatch.context() as patch:
-        for name in ("zicl.classifier.ZICLClassifier.fit", "zicl.classifier.load"):
-            patch.setattr(name, lambda *_, **__: pytest.fail("it was loaded"))
-        for given, named in others(tmp_path, tickets):
-            code, _, err = run(*command, *given, "-o", out)
-            assert code == 2, given
-            assert any(f"other settings ({names})" in err for names in (named, f"fitted, {named}")), (given, err)
-        code, _, err = run("classify", "--with", saved, "--file", tickets, "-o", out, "--top", 2)
-        assert code == 2
-        assert "other settings (--columns, top)" in err
-        before = out.read_bytes()
-        out.write_bytes(before.replace(b"soup", b"soap"))
-        code, _, err = run(*command, "-o", out)
-        assert code == 1
-        assert "was changed since zicl last wrote to it" in err
-    # What was learned before is the same as what is learned now.
-    out.write_bytes(before)
-    for given in (command, ["classify", "--with", saved, "--file", tickets, "--offline"]):
-        code, _, err = run(*given, "-o", out)
+def test_labels_with_synonyms_of_the_paper_are_resumed(run, command, tmp_path):
+    given = [*command, "--labels", "negative,positive", "-o", tmp_path / "out.csv"]
+    for said in ("30 rows to label", "nothing was left to do"):
+        code, _, err = run(*given)
         assert code == 0, err
-        assert "nothing was left to do" in err
+        assert said in err

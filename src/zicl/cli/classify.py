@@ -26,7 +26,7 @@ from zicl.cli.cluster_options import (
 from zicl.cli.console import print_status, progress_bars, rate
 from zicl.cli.help import CLASSIFIER, INPUT
 from zicl.cli.input_rows import input_file, read_input
-from zicl.cli.known_run import KnownRun
+from zicl.cli.known_run import known_columns
 from zicl.cli.options import ClassifierOptions, JsonOption, with_options
 from zicl.cli.output_columns import ColumnsOption, LabelSet, added_values, parse_columns
 from zicl.cli.preflight import preflight
@@ -144,8 +144,7 @@ def classify(
         skip_empty=skip_empty,
     )
     filled = [row for row in rows if not row.empty]
-    known = KnownRun.of(options, kinds, top, review=review_below is not None)
-    _check_columns_free(rows, known.columns)
+    _check_columns_free(rows, known_columns(options, kinds, top, review=review_below is not None))
     from zicl.inputs.output import check_rows_fit, output_lock
 
     # A table for people has no columns of the input.
@@ -154,8 +153,6 @@ def classify(
     fit_texts = (lambda: [row.text for row in filled]) if file else None
     gold = options.read_gold(fit_columns)
     run = {"top": top, "review_below": review_below, "columns": [text_column, pair_column, options_column]}
-    if output is not None and not overwrite:
-        known.check_resumes(output, run, fit_texts, fit_columns)
     print_status(f"{counted(len(rows), 'row')} to label")
     with output_lock(output), nullcontext() if cluster_choice is None else connected(cluster_choice) as cluster:
         # What is fitted here is fitted as a worker would fit it.

@@ -88,35 +88,6 @@ def check_resumable(path: Path) -> None:
         )
 
 
-def begun_settings(path: Path) -> dict[str, Any] | None:
-    """Return the settings that an output was begun with; None if it was not, or cannot be resumed as it is."""
-    if not rows_path(path).exists():
-        return None
-    check_resumable(path)
-    note = _read_note(path)
-    _hash_written(path, note)
-    return note.settings
-
-
-def check_known_settings(path: Path, begun: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Check that what is ``known`` of a run's settings is what an output was begun with; the rest is compared later."""
-    if changed := sorted(name for name, value in known.items() if not _agrees(begun.get(name), value)):
-        raise _other_settings(path, changed)
-
-
-def _agrees(begun: Any, known: Any) -> bool:
-    """Return whether a value is what is known of it: of a table, or a list of tables, that may be a part.
-
-    >>> _agrees({"seed": 1, "fitted": 2}, {"seed": 1}), _agrees({"seed": 1}, {"seed": 2})
-    (True, False)
-    """
-    if isinstance(begun, Mapping) and isinstance(known, Mapping):
-        return all(name in begun and _agrees(begun[name], value) for name, value in known.items())
-    if isinstance(begun, list) and isinstance(known, list) and len(begun) == len(known):
-        return all(map(_agrees, begun, known))
-    return bool(begun == known)
-
-
 def _other_settings(path: Path, changed: list[str]) -> UsageError:
     hint = "use the same ones, choose another -o, or pass --overwrite"
     if changed == ["fitted"]:
