@@ -19,6 +19,7 @@ from zicl._util.failures import explain, storage_error, storage_errors
         RuntimeError("std::bad_alloc"),
         RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried"),
         RuntimeError("can't start new thread"),
+        ImportError("splitter.so: failed to map segment from shared object"),
         pa.lib.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),
         torch.OutOfMemoryError("CUDA out of memory"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),

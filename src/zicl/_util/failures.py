@@ -35,6 +35,7 @@ _OUT_OF_MEMORY = (
     "allocate memory",
     "start new thread",
     "launch worker thread",
+    "failed to map segment",
 )
 
 

@@ -52,17 +52,19 @@ def _run() -> None:
     from zicl.cli.help import check_renamed
     from zicl.cli.spelling import as_options, options_of
 
+    # Before anything can fail: an error for want of memory leaves none to make it again.
+    command = get_command(app)
     try:
         check_renamed(sys.argv[1:])
         with warnings.catch_warnings():
             warnings.simplefilter("always", InputWarning)
             warnings.showwarning = _show_warning
-            app(prog_name="zicl")
+            command(prog_name="zicl")
     except Exception as error:
         shown = error if isinstance(error, ZICLError) else explain(error)
         if shown is None:
             raise
-        known = options_of(get_command(app), sys.argv[1:])
+        known = options_of(command, sys.argv[1:])
         sys.stderr.write(f"zicl: {printable(as_options(str(shown), known))}\n")
         sys.exit(shown.exit_code)
     except SystemExit as ending:
