@@ -72,3 +72,17 @@ def test_without_a_network_only_this_machine_is_looked_at(monkeypatch, load):
     with pytest.raises(OfflineError, match=r"owner/name.* is not on this machine: nothing here"):
         load("owner/name")
     assert given["local_files_only"]
+
+
+def test_an_encoder_that_a_corpus_recorded_without_its_owner_is_looked_for(monkeypatch):
+    def find(name, **_):
+        raise OSError(f"looked for {name}")
+
+    monkeypatch.setattr("zicl.retrieve.encoder.can_reach_hub", lambda *_: False)
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", find)
+    with pytest.raises(OfflineError, match="looked for all-MiniLM-L12-v2"):
+        load_encoder("all-MiniLM-L12-v2")
+
+
+def test_a_name_that_the_hub_cannot_have_is_not_taken_for_a_missing_network():
+    assert can_reach_hub("a--b/c")

@@ -33,12 +33,12 @@ def check_model_name(name: str, kind: ModelKind) -> None:
 def can_reach_hub(name: str, revision: str = "") -> bool:
     """Ask the hub for a model once. Where there is no network, its libraries would try for two minutes."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json", revision=revision or None))
-    except HfHubHTTPError:
-        # It answers: what is wrong with the model is said where it is loaded.
+    except (HfHubHTTPError, HFValidationError):
+        # It answers, or has no such names: what is wrong with the model is said where it is loaded.
         return True
     except Exception:
         # Which errors a connection has depends on the version of its HTTP library.

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from zicl._util.catalog import find_asset
+from zicl._util.catalog import catalog, find_asset
 from zicl._util.hub import can_reach_hub, check_model_name, not_fetched
 from zicl._util.process import quiet
 from zicl.exceptions import ModelNotFoundError, first_line
@@ -117,7 +117,9 @@ def load_encoder(name: str = DEFAULT_ENCODER, *, offline: bool = False, device: 
 
     SimCSE models get the pooling that their authors published.
     """
-    check_model_name(name, "encoder")
+    # Corpora and classifiers may have recorded a name without an owner, which sentence-transformers completes.
+    if name in catalog():
+        check_model_name(name, "encoder")
     asset = find_asset(name, offline=offline)
     source = str(asset) if asset else name
     if is_onnx_encoder(Path(source)):

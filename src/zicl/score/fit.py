@@ -158,15 +158,7 @@ def learn_pile(
     return LearnedPile(replace(model, source=_source(chosen, gold, key)), known_vectors, asked)
 
 
-def pile_source(
-    texts: Iterable[Text], gold: Mapping[Text, tuple[str, ...]], settings: Pile, seed: int = 0
-) -> str | None:
-    """Return the ``source`` of what would be learned without a language model; None if the texts are too few."""
-    chosen = sample_pile(texts, gold, settings.texts, seed)
-    return _source(chosen, gold) if len(chosen) >= MIN_TEXTS else None
-
-
-def _source(chosen: Iterable[Text], gold: Mapping[Text, tuple[str, ...]], key: str = "") -> str:
+def _source(chosen: Iterable[Text], gold: Mapping[Text, tuple[str, ...]], key: str) -> str:
     """Return a hash of what is learned from: texts, their gold labels, and the ``key`` of a model that was asked."""
     taught = {text: SEPARATOR.join(names) or NO_LABEL for text, names in gold.items()}
     source = stable_hash(key, *(f"{text_key(text)}\x1e{taught.get(text, '')}" for text in chosen))
